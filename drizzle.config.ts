@@ -1,0 +1,8 @@
+import { defineConfig } from 'drizzle-kit';
+
+export default defineConfig({
+  dialect: 'postgresql',
+  schema: './src/db/tables/index.ts',
+  out: './drizzle',
+  schemaFilter: ['runplane'],
+});

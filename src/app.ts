@@ -1,0 +1,143 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import type { Config } from './config.ts';
+import { type EmbeddedPostgres, joinEmbeddedPostgres } from './db/embedded-postgres.ts';
+import { migrate } from './db/migrate.ts';
+import { Database } from './db/pool.ts';
+import type { InlineHandler } from './dispatch/handlers.ts';
+import type { ServedPool } from './dispatch/inline-pools.sql.ts';
+import type { GraphQLContext } from './graphql/context.ts';
+import { buildSchema } from './graphql/schema.ts';
+import { type HttpServer, startHttpServer } from './http/server.ts';
+import { installKnowledge, knowledgeHandlers } from './knowledge/index.ts';
+import { seedRegistry } from './operator/seed-registry.ts';
+import { createRead } from './read/index.ts';
+import { type Log, type Services, startServices } from './services.ts';
+
+export interface App {
+  /** Null when the api role runs elsewhere. */
+  url: string | null;
+  services: Services;
+  pools: ServedPool[];
+  /** Drains and stops everything, the embedded Postgres last. Calling it twice is fine. */
+  stop(): Promise<void>;
+}
+
+export interface AppOptions {
+  config: Config;
+  log: Log;
+  onProgress: (message: string) => void;
+  /** Handlers of inline agents, by name, beside the built-in ones. */
+  handlers?: ReadonlyMap<string, InlineHandler>;
+}
+
+export const version: string = (
+  JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
+).version;
+
+/** Starts a server: database, migrations, services, HTTP, in this order; a failure stops what had started. */
+export async function startApp(options: AppOptions): Promise<App> {
+  const started: (() => Promise<void>)[] = [];
+  const stop = once(async () => {
+    for (const undo of started.reverse()) await undo();
+  });
+  try {
+    return await start(options, started, stop);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function start(
+  { config, log, onProgress, handlers = new Map() }: AppOptions,
+  started: (() => Promise<void>)[],
+  stop: () => Promise<void>,
+): Promise<App> {
+  let embedded: EmbeddedPostgres | null = null;
+  if (config.database.url === null) {
+    embedded = await joinEmbeddedPostgres({ dataDir: config.dataDir, onProgress });
+    started.push(() => (embedded as EmbeddedPostgres).leave());
+  }
+  const connectionString = config.database.url ?? embedded?.url ?? '';
+  const directUrl = config.database.listenUrl ?? connectionString;
+  onProgress('applying migrations');
+  const stored = await migrate(directUrl);
+  const installation = config.secretKey === null ? stored : { ...stored, secretKey: createHash('sha256').update(config.secretKey).digest() };
+  const scheduler = config.roles.includes('scheduler');
+  const allHandlers = new Map([...knowledgeHandlers, ...handlers]);
+
+  const services = await startServices({
+    database: {
+      connectionString,
+      maxConnections: config.database.connections,
+      timeouts: config.database.timeouts,
+      ownSessions: config.database.listenUrl === null,
+    },
+    listenUrl: directUrl,
+    installation,
+    scheduler,
+    handlers: allHandlers,
+    serverName: `${hostname()}/${process.pid}`,
+    log,
+  });
+  started.push(() => services.stop());
+  await seedRegistry(services.db);
+  await installKnowledge(services);
+
+  // Dashboards read through a small pool of their own: a slow question never takes a connection from the work.
+  const readDb = new Database({
+    connectionString,
+    maxConnections: 3,
+    timeouts: config.database.timeouts,
+    ownSessions: config.database.listenUrl === null,
+    applicationName: 'runplane-read',
+    onError: (error) => log.warn({ error: error.message }, 'a database connection was lost'),
+  });
+  started.push(() => readDb.close());
+  const read = createRead(readDb);
+
+  let http: HttpServer | null = null;
+  if (config.roles.includes('api')) {
+    http = await startHttpServer({
+      host: config.host,
+      port: config.port,
+      version,
+      schema: buildSchema(),
+      log,
+      notReady: () => notReady(services),
+      createContext: ({ requestId, signal, lastEventId }): GraphQLContext => ({
+        services: { ...services, read },
+        version,
+        requestId,
+        signal,
+        lastEventId,
+        viewer: { name: 'local', scopes: allScopes },
+      }),
+    });
+    const server = http;
+    // Work stops first, while clients are still answered; then the answers.
+    started.push(async () => {
+      await services.drain();
+      await server.stop();
+    });
+  }
+  return { url: http?.url ?? null, services, pools: services.inline?.served ?? [], stop };
+}
+
+async function notReady(services: Services): Promise<string[]> {
+  const reasons: string[] = [];
+  try {
+    await services.db.query({ text: 'select from runplane.installation' });
+  } catch (error) {
+    reasons.push(`database: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  if (!services.signal.listening) reasons.push('listener: not connected, changes of other replicas are seen within a second');
+  return reasons;
+}
+
+function once(work: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | null = null;
+  return () => (running ??= work());
+}

@@ -1,0 +1,107 @@
+import type { Queryable } from '../db/pool.ts';
+import { changeUuid } from '../domain/ids.ts';
+import type { Position } from './cursor.ts';
+
+/** An entry of the change log with what filters ask for. Names are those of now, statuses those of the change. */
+export interface LoggedChange {
+  xid: string;
+  number: number;
+  id: string;
+  sequence: number;
+  at: Date;
+  runId: string;
+  taskId: string | null;
+  fromStatus: string | null;
+  toStatus: string;
+  attemptId: string | null;
+  attemptNumber: number | null;
+  errorCode: string | null;
+  reason: string | null;
+  job: string;
+  step: string | null;
+  agent: string | null;
+  queue: string | null;
+  customer: string | null;
+  labels: Record<string, string>;
+  correlationId: string;
+  idempotencyKey: string | null;
+}
+
+const details = `
+c.xid::text as xid, c.id as number, c.sequence, c.at, c.run_id as "runId", c.task_id as "taskId", c.from_status as "fromStatus",
+c.to_status as "toStatus", c.attempt_id as "attemptId", c.attempt_number as "attemptNumber", c.error_code as "errorCode", c.reason,
+j.name as job, t.step, a.name as agent, q.name as queue, r.customer, r.labels, r.correlation_id as "correlationId",
+r.idempotency_key as "idempotencyKey"`;
+const joins = `
+join runplane.runs r on r.id = c.run_id
+join runplane.jobs j on j.id = r.job_id
+left join runplane.tasks t on t.id = c.task_id
+left join runplane.agents a on a.id = t.agent_id
+left join runplane.queues q on q.id = a.queue_id`;
+
+/** Everything that became visible since a snapshot, whatever order its transactions committed in. */
+const sinceSql = `
+with snapshot as materialized (select pg_current_snapshot() as now)
+select s.now::text as snapshot, x.* from snapshot s left join lateral (
+  select ${details} from runplane.change_log c ${joins}
+   where c.xid >= pg_snapshot_xmin($1::pg_snapshot) and not pg_visible_in_snapshot(c.xid, $1::pg_snapshot)) x on true
+ order by x.number`;
+
+/**
+ * A page of what a snapshot sees after a position, oldest transaction first. A transaction gets its id before it waits
+ * for locks, so an object's earlier change can have a higher transaction id than its later one. Each entry tells below
+ * which id its predecessors are; predecessors beyond the page's end are pulled in front, and come again later.
+ */
+const pageSql = `
+with page as materialized (
+  select c.* from runplane.change_log c
+   where (c.xid, c.id) > ($1::xid8, $2::bigint) and pg_visible_in_snapshot(c.xid, $3::pg_snapshot)
+   order by c.xid, c.id limit $4),
+last as materialized (select p.xid, p.id, (select max(seen_before) from page) as seen from page p order by p.xid desc, p.id desc limit 1),
+pulled as (
+  select c.* from last l cross join lateral (
+    select e.* from runplane.change_log e where (e.xid, e.id) > (l.xid, l.id) and e.xid < l.seen and pg_visible_in_snapshot(e.xid, $3::pg_snapshot)) c
+   where exists (select from page p where p.run_id = c.run_id and p.task_id is not distinct from c.task_id and p.sequence > c.sequence))
+select ${details}, (select count(*)::int from page) as "pageSize", (select l.xid::text from last l) as "lastXid", (select l.id from last l) as "lastNumber"
+  from (select * from page union all select * from pulled) c ${joins}
+ order by c.id`;
+
+const withId = (row: Omit<LoggedChange, 'id'>): LoggedChange => ({ ...row, id: changeUuid(row.number) });
+
+export async function readSince(db: Queryable, snapshot: string): Promise<{ snapshot: string; changes: LoggedChange[] }> {
+  const { rows } = await db.query<LoggedChange & { snapshot: string }>({ name: 'changes-since', text: sinceSql, values: [snapshot] });
+  return {
+    snapshot: rows[0]?.snapshot ?? snapshot,
+    changes: rows.filter((row) => row.number !== null).map(withId),
+  };
+}
+
+export interface Page {
+  changes: LoggedChange[];
+  /** Of the last entry in order; null when the page is empty. */
+  last: Position | null;
+  full: boolean;
+}
+
+export async function readPage(db: Queryable, after: Position, snapshot: string, limit: number): Promise<Page> {
+  const { rows } = await db.query<LoggedChange & { pageSize: number; lastXid: string; lastNumber: number }>({
+    name: 'changes-page',
+    text: pageSql,
+    values: [after.xid.toString(), after.id, snapshot, limit],
+  });
+  const [first] = rows;
+  return {
+    changes: rows.map(withId),
+    last: first ? { xid: BigInt(first.lastXid), id: first.lastNumber } : null,
+    full: first?.pageSize === limit,
+  };
+}
+
+export async function readSnapshot(db: Queryable): Promise<string> {
+  const { rows } = await db.query<{ snapshot: string }>({ name: 'snapshot', text: 'select pg_current_snapshot()::text as snapshot' });
+  return rows[0]?.snapshot ?? '';
+}
+
+/** xmin:xmax:in-progress. Transactions before xmin are over. */
+export const horizonOf = (snapshot: string): bigint => BigInt(snapshot.split(':')[0] ?? 0);
+export const endOf = (snapshot: string): bigint => BigInt(snapshot.split(':')[1] ?? 0);

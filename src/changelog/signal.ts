@@ -1,0 +1,160 @@
+import pg from 'pg';
+
+export interface SignalOptions {
+  /** A direct connection: LISTEN needs a session of its own. */
+  connectionString: string;
+  log: { warn(fields: object, message: string): void; info(fields: object, message: string): void };
+}
+
+const channel = 'runplane_changed';
+/** At most one NOTIFY in this time: a NOTIFY takes a lock that all committing writers would wait for. */
+const notifyEveryMs = 20;
+const proveAliveEveryMs = 10_000;
+const proveAliveTimeoutMs = 5_000;
+const pollEveryMs = 10_000;
+const pollEveryWhileDeafMs = 1_000;
+
+/**
+ * Tells everybody in all replicas that something committed; what it was they read themselves. Telling is a hint and
+ * never part of a write: it is sent after the commit and coalesced, and a poll that never stops covers what is lost.
+ */
+export class Signal {
+  readonly #options: SignalOptions;
+  readonly #listeners = new Set<() => void>();
+  #client: pg.Client | null = null;
+  #stopped = false;
+  #localPending = false;
+  #notifyTimer: NodeJS.Timeout | null = null;
+  #lastNotify = 0;
+  #pollTimer: NodeJS.Timeout | null = null;
+  #reconnectTimer: NodeJS.Timeout | null = null;
+  #aliveTimer: NodeJS.Timeout | null = null;
+  #attempt = 0;
+
+  constructor(options: SignalOptions) {
+    this.#options = options;
+  }
+
+  /** Whether other replicas are heard at once; while not, they are heard by polling each second. */
+  get listening(): boolean {
+    return this.#client !== null;
+  }
+
+  async start(): Promise<void> {
+    await this.#connect();
+    this.#schedulePoll();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    for (const timer of [this.#notifyTimer, this.#pollTimer, this.#reconnectTimer, this.#aliveTimer]) {
+      if (timer) clearTimeout(timer);
+    }
+    const client = this.#client;
+    this.#client = null;
+    await client?.end();
+  }
+
+  /** Calls back after commits, here or in another replica; many commits may be one call. */
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Something was committed by this process. */
+  changed(): void {
+    if (!this.#localPending) {
+      this.#localPending = true;
+      setImmediate(() => {
+        this.#localPending = false;
+        this.#emit();
+      });
+    }
+    if (this.#notifyTimer || this.#stopped) return;
+    const wait = Math.max(0, this.#lastNotify + notifyEveryMs - performance.now());
+    this.#notifyTimer = setTimeout(() => this.#notify(), wait);
+  }
+
+  #emit(): void {
+    for (const listener of this.#listeners) listener();
+  }
+
+  #notify(): void {
+    this.#notifyTimer = null;
+    this.#lastNotify = performance.now();
+    const client = this.#client;
+    // While there is no connection the others poll each second, as this process does.
+    client?.query(`notify ${channel}`).catch((error: Error) => this.#lost(client, error));
+  }
+
+  async #connect(): Promise<void> {
+    const client = new pg.Client({ connectionString: this.#options.connectionString, keepAlive: true });
+    client.on('error', (error) => this.#lost(client, error));
+    client.on('end', () => this.#lost(client, new Error('the connection ended')));
+    client.on('notification', (message) => {
+      // Our own was told locally before it was sent.
+      if (message.processId !== (client as pg.Client & { processID: number }).processID) this.#emit();
+    });
+    try {
+      await client.connect();
+      await client.query(`listen ${channel}`);
+    } catch (error) {
+      await client.end().catch(() => {});
+      this.#retry(error);
+      return;
+    }
+    if (this.#stopped) return client.end();
+    if (this.#attempt > 0) this.#options.log.info({}, 'listening to other replicas again');
+    this.#attempt = 0;
+    this.#client = client;
+    this.#proveAlive(client);
+    // What happened before LISTEN was committed is read now.
+    this.#emit();
+  }
+
+  /** A connection can be dead without anybody saying so: only an answer proves that it lives. */
+  #proveAlive(client: pg.Client): void {
+    this.#aliveTimer = setTimeout(() => {
+      const late = setTimeout(() => this.#lost(client, new Error('no answer for 5 s')), proveAliveTimeoutMs);
+      client.query('select 1').then(
+        () => {
+          clearTimeout(late);
+          if (this.#client === client) this.#proveAlive(client);
+        },
+        (error: Error) => {
+          clearTimeout(late);
+          this.#lost(client, error);
+        },
+      );
+    }, proveAliveEveryMs);
+  }
+
+  #lost(client: pg.Client, error: Error): void {
+    if (this.#client !== client) return;
+    this.#client = null;
+    if (this.#aliveTimer) clearTimeout(this.#aliveTimer);
+    client.end().catch(() => {});
+    this.#retry(error);
+    this.#schedulePoll();
+  }
+
+  #retry(error: unknown): void {
+    if (this.#stopped) return;
+    this.#attempt++;
+    const wait = Math.min(10_000, 250 * 2 ** Math.min(this.#attempt, 6)) * (0.5 + Math.random() / 2);
+    this.#options.log.warn({ error: String(error), retryInMs: Math.round(wait) }, 'not listening to other replicas, polling instead');
+    this.#reconnectTimer = setTimeout(() => void this.#connect(), wait);
+  }
+
+  #schedulePoll(): void {
+    if (this.#pollTimer) clearTimeout(this.#pollTimer);
+    if (this.#stopped) return;
+    this.#pollTimer = setTimeout(
+      () => {
+        this.#emit();
+        this.#schedulePoll();
+      },
+      this.#client ? pollEveryMs : pollEveryWhileDeafMs,
+    );
+  }
+}

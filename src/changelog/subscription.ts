@@ -1,0 +1,208 @@
+import type { Database } from '../db/pool.ts';
+import { limits } from '../domain/limits.ts';
+import { isTerminal, type RunStatus } from '../domain/status.ts';
+import { CursorError, decodeCursor, encodeCursor, type Position } from './cursor.ts';
+import type { LiveSubscriber, LogReader } from './log-reader.ts';
+import { endOf, horizonOf, type LoggedChange, readPage } from './read-changes.sql.ts';
+import type { Changes } from './types.ts';
+
+export interface SubscriptionOptions<Change> {
+  db: Database;
+  reader: LogReader;
+  epoch: string;
+  after: string | null;
+  /** The change as subscribers get it; null when the filter does not ask for it. */
+  select: (change: LoggedChange) => Change | null;
+  /** The stream completes when these runs are terminal; null: never. */
+  untilRunsEnd: readonly string[] | null;
+}
+
+const pageSize = 200;
+const keepAliveMs = 15_000;
+const maxBehindMs = 60_000;
+
+/** A subscriber read more slowly than changes came, for longer than is tolerated; it resumes by its cursor. */
+export class SlowConsumerError extends Error {
+  readonly code = 'SLOW_CONSUMER';
+}
+
+/**
+ * One subscriber's way through the change log: the backlog after its cursor page by page, then what happens. Live
+ * changes wait in a bounded buffer; when it overflows the subscriber goes back to reading the log from its cursor, so
+ * memory is bounded and nothing is lost. Written as an iterator by hand, because an async generator that waits for a
+ * change could not be stopped when its client leaves.
+ */
+export class Subscription<Change> implements AsyncIterableIterator<Changes<Change>>, LiveSubscriber {
+  readonly #options: SubscriptionOptions<Change>;
+  #position: Position;
+  #mode: 'START' | 'BACKLOG' | 'LIVE' = 'START';
+  #joinedAt = '';
+  #buffer: Change[] = [];
+  #bufferedBytes = 0;
+  #overflowed = false;
+  #behindSince: number | null = null;
+  #horizon = 0n;
+  #remainingRuns: Set<string> | null = null;
+  #greeted = false;
+  #lastMessage = performance.now();
+  #wake: (() => void) | null = null;
+  #closed = false;
+
+  constructor(options: SubscriptionOptions<Change>) {
+    this.#options = options;
+    this.#position = options.after === null ? { xid: 0n, id: 0 } : decodeCursor(options.epoch, options.after);
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  push(changes: readonly LoggedChange[], horizon: bigint): void {
+    if (!this.#overflowed) {
+      for (const change of changes) {
+        this.#follow(change);
+        const selected = this.#options.select(change);
+        if (selected === null) continue;
+        this.#buffer.push(selected);
+        this.#bufferedBytes += JSON.stringify(selected).length;
+      }
+      this.#horizon = horizon;
+      if (this.#buffer.length > limits.streamBufferEvents || this.#bufferedBytes > limits.streamBufferBytes) {
+        this.#overflowed = true;
+        this.#behindSince ??= performance.now();
+        this.#emptyBuffer();
+        this.#options.reader.leave(this);
+      }
+    }
+    this.#wake?.();
+  }
+
+  async next(): Promise<IteratorResult<Changes<Change>>> {
+    if (this.#mode === 'START') await this.#start();
+    for (;;) {
+      if (this.#closed) return { done: true, value: undefined };
+      if (this.#overflowed) await this.#fallBack();
+      const message = this.#mode === 'BACKLOG' ? await this.#readBacklog() : this.#takeLive();
+      if (this.#closed) return { done: true, value: undefined };
+      if (message) {
+        this.#greeted = true;
+        this.#lastMessage = performance.now();
+        return { done: false, value: message };
+      }
+      if (this.#mode === 'BACKLOG') continue;
+      if (this.#remainingRuns?.size === 0) return this.return();
+      await this.#waitForChange();
+    }
+  }
+
+  return(): Promise<IteratorReturnResult<undefined>> {
+    this.#closed = true;
+    this.#options.reader.leave(this);
+    this.#emptyBuffer();
+    this.#wake?.();
+    return Promise.resolve({ done: true, value: undefined });
+  }
+
+  async #start(): Promise<void> {
+    const { after } = this.#options;
+    await this.#join();
+    if (after === null) {
+      this.#mode = 'LIVE';
+      await this.#watchRuns();
+      return;
+    }
+    if (this.#position.xid > endOf(this.#joinedAt)) {
+      await this.return();
+      throw new CursorError('CURSOR_EXPIRED', 'The cursor is ahead of this database; query the present state and subscribe anew.', this.#cursor({ xid: horizonOf(this.#joinedAt), id: 0 }));
+    }
+    this.#mode = 'BACKLOG';
+  }
+
+  /** From here on live changes are buffered; what was before is read from the log. */
+  async #join(): Promise<void> {
+    this.#overflowed = false;
+    this.#joinedAt = await this.#options.reader.join(this);
+    this.#horizon = horizonOf(this.#joinedAt);
+    if (this.#closed) this.#options.reader.leave(this);
+  }
+
+  async #fallBack(): Promise<void> {
+    if (this.#behindSince !== null && performance.now() - this.#behindSince > maxBehindMs) {
+      await this.return();
+      throw new SlowConsumerError('The stream was read too slowly for 60 s. Resume after the last cursor.');
+    }
+    await this.#join();
+    this.#mode = 'BACKLOG';
+  }
+
+  async #readBacklog(): Promise<Changes<Change> | null> {
+    const page = await readPage(this.#options.db, this.#position, this.#joinedAt, pageSize);
+    const horizon = horizonOf(this.#joinedAt);
+    const through = !page.full || page.last === null;
+    if (page.full && page.last) this.#position = page.last;
+    else {
+      this.#position = later(this.#position, { xid: horizon, id: 0 });
+      this.#mode = 'LIVE';
+      if (!this.#overflowed) this.#behindSince = null;
+      await this.#watchRuns();
+    }
+    const changes = page.changes.flatMap((change) => this.#options.select(change) ?? []);
+    const due = through || !this.#greeted || performance.now() - this.#lastMessage > keepAliveMs;
+    // A cursor past the horizon would claim that transactions which are still open were delivered.
+    const cursor = this.#position.xid >= horizon ? { xid: horizon, id: 0 } : this.#position;
+    return changes.length > 0 || due ? { cursor: this.#cursor(cursor), caughtUp: through, changes } : null;
+  }
+
+  #takeLive(): Changes<Change> | null {
+    this.#position = later(this.#position, { xid: this.#horizon, id: 0 });
+    const due = !this.#greeted || performance.now() - this.#lastMessage > keepAliveMs;
+    if (this.#buffer.length === 0 && !due) return null;
+    const changes = this.#emptyBuffer();
+    this.#behindSince = null;
+    return { cursor: this.#cursor(this.#position), caughtUp: true, changes };
+  }
+
+  #emptyBuffer(): Change[] {
+    const changes = this.#buffer;
+    this.#buffer = [];
+    this.#bufferedBytes = 0;
+    return changes;
+  }
+
+  async #waitForChange(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, keepAliveMs);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    this.#wake = null;
+  }
+
+  /** Which of the runs that the filter names are still going on. Asked once, when the backlog is through. */
+  async #watchRuns(): Promise<void> {
+    const { untilRunsEnd, db, reader } = this.#options;
+    if (untilRunsEnd === null || this.#remainingRuns !== null) return;
+    this.#remainingRuns = new Set(untilRunsEnd);
+    const { rows } = await db.query<{ id: string }>({
+      name: 'unfinished-runs',
+      text: 'select id from runplane.runs where id = any($1) and finished_at is null',
+      values: [untilRunsEnd],
+    });
+    const unfinished = new Set(rows.map(({ id }) => id));
+    // The end of a run that this query saw is in the log: reading it now brings it before the stream completes.
+    await reader.read();
+    for (const id of untilRunsEnd) if (!unfinished.has(id)) this.#remainingRuns.delete(id);
+  }
+
+  #follow(change: LoggedChange): void {
+    if (change.taskId === null && isTerminal(change.toStatus as RunStatus)) this.#remainingRuns?.delete(change.runId);
+  }
+
+  #cursor(position: Position): string {
+    return encodeCursor(this.#options.epoch, position);
+  }
+}
+
+const later = (a: Position, b: Position): Position => (a.xid > b.xid || (a.xid === b.xid && a.id > b.id) ? a : b);

@@ -1,0 +1,74 @@
+import type { RunStatus, TaskStatus } from '../domain/status.ts';
+
+export interface LabelFilter {
+  key: string;
+  /** Absent: any value. */
+  values?: readonly string[] | null;
+}
+/** Which task changes a subscriber wants. Fields are AND, entries of a list OR; an empty list matches nothing. */
+export interface TaskChangeFilter {
+  ids?: readonly string[] | null;
+  runIds?: readonly string[] | null;
+  statuses?: readonly TaskStatus[] | null;
+  jobs?: readonly string[] | null;
+  steps?: readonly string[] | null;
+  agents?: readonly string[] | null;
+  queues?: readonly string[] | null;
+  customers?: readonly string[] | null;
+  labels?: readonly LabelFilter[] | null;
+  anyLabels?: readonly LabelFilter[] | null;
+  correlationId?: string | null;
+  not?: TaskChangeFilter | null;
+}
+export interface RunChangeFilter {
+  ids?: readonly string[] | null;
+  idempotencyKeys?: readonly string[] | null;
+  statuses?: readonly RunStatus[] | null;
+  jobs?: readonly string[] | null;
+  customers?: readonly string[] | null;
+  labels?: readonly LabelFilter[] | null;
+  anyLabels?: readonly LabelFilter[] | null;
+  correlationId?: string | null;
+}
+
+/** One status change of a task. Ids are UUIDs. */
+export interface TaskChange {
+  id: string;
+  sequence: number;
+  at: Date;
+  taskId: string;
+  runId: string;
+  job: string;
+  step: string;
+  agent: string;
+  attemptId: string | null;
+  attemptNumber: number | null;
+  fromStatus: TaskStatus | null;
+  toStatus: TaskStatus;
+  errorCode: string | null;
+  reason: string | null;
+}
+export interface RunChange {
+  id: string;
+  sequence: number;
+  at: Date;
+  runId: string;
+  job: string;
+  fromStatus: RunStatus | null;
+  toStatus: RunStatus;
+  reason: string | null;
+}
+export interface Changes<Change> {
+  cursor: string;
+  /** The backlog is through: what follows is live. */
+  caughtUp: boolean;
+  changes: Change[];
+}
+
+export interface ChangeLog {
+  /** Position now: what commits later is after it. */
+  currentCursor(): Promise<string>;
+  /** At least once, in order per object, without gaps. Throws CursorError for a cursor that cannot be resumed. */
+  taskChanges(filter: TaskChangeFilter, after: string | null): AsyncIterableIterator<Changes<TaskChange>>;
+  runChanges(filter: RunChangeFilter, after: string | null): AsyncIterableIterator<Changes<RunChange>>;
+}

@@ -1,0 +1,192 @@
+import { isIPv4 } from 'node:net';
+import { errors } from './errors.ts';
+import {
+  type LogLevel,
+  type Role,
+  type Setting,
+  type SettingName,
+  type SettingWithDefault,
+  settings,
+} from './settings.ts';
+
+/** How this process runs: read once, at start, and never changed. */
+export interface Config {
+  readonly host: string;
+  /** 0 is any free port. */
+  readonly port: number;
+  readonly roles: readonly Role[];
+  readonly auth: 'off';
+  /** Null: the key in the database. */
+  readonly secretKey: string | null;
+  readonly logLevel: LogLevel;
+  /** Of the embedded Postgres; of no meaning with a database URL. */
+  readonly dataDir: string;
+  readonly database: {
+    /** Null: the embedded Postgres. */
+    readonly url: string | null;
+    /** A connection of its own for LISTEN and migrations; set when url is a pooler, where sessions are not ours. */
+    readonly listenUrl: string | null;
+    readonly connections: number;
+    /** Milliseconds; 0 is none. */
+    readonly timeouts: {
+      readonly statement: number;
+      readonly lock: number;
+      readonly idleInTransaction: number;
+    };
+  };
+  /** Settings that are allowed and should be known of, as sentences. */
+  readonly risks: readonly string[];
+}
+
+export class ConfigurationError extends Error {
+  override readonly name = 'ConfigurationError';
+  readonly code = errors.CONFIGURATION_INVALID.code;
+  /** Every fault, as a sentence. */
+  readonly faults: readonly string[];
+
+  constructor(faults: readonly string[]) {
+    super(faults.join('\n'));
+    this.faults = faults;
+  }
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Reads and checks the environment as a whole; throws a ConfigurationError with every fault. */
+export function readConfig(env: Environment): Config {
+  const faults = unknownVariables(env);
+
+  /** A wrong value is a fault and reads as the default, so that the rest is checked all the same. */
+  function read<T>(name: SettingName, setting: SettingWithDefault<T>): T;
+  function read<T>(name: SettingName, setting: Setting<T>): T | null;
+  function read<T>(name: SettingName, setting: Setting<T>): T | null {
+    const given = valueOf(env, name);
+    if (given !== null) {
+      const value = setting.parse(given);
+      if (value !== undefined) return value;
+      faults.push(
+        `${name} is ${setting.secret ? 'wrong' : JSON.stringify(given)}: it must be ${setting.values}.`,
+      );
+    }
+    return setting.default === null ? null : (setting.parse(setting.default) ?? null);
+  }
+
+  const config: Omit<Config, 'risks'> = {
+    host: read('RUNPLANE_HOST', settings.RUNPLANE_HOST),
+    port: read('RUNPLANE_PORT', settings.RUNPLANE_PORT),
+    roles: Object.freeze(read('RUNPLANE_ROLES', settings.RUNPLANE_ROLES)),
+    auth: read('RUNPLANE_AUTH', settings.RUNPLANE_AUTH),
+    secretKey: read('RUNPLANE_SECRET_KEY', settings.RUNPLANE_SECRET_KEY),
+    logLevel: read('LOG_LEVEL', settings.LOG_LEVEL),
+    dataDir: read('RUNPLANE_DATA_DIR', settings.RUNPLANE_DATA_DIR),
+    database: Object.freeze({
+      url: read('DATABASE_URL', settings.DATABASE_URL),
+      listenUrl: read('DATABASE_LISTEN_URL', settings.DATABASE_LISTEN_URL),
+      connections: read('RUNPLANE_DB_CONNECTIONS', settings.RUNPLANE_DB_CONNECTIONS),
+      timeouts: Object.freeze({
+        statement: read('RUNPLANE_DB_STATEMENT_TIMEOUT_MS', settings.RUNPLANE_DB_STATEMENT_TIMEOUT_MS),
+        lock: read('RUNPLANE_DB_LOCK_TIMEOUT_MS', settings.RUNPLANE_DB_LOCK_TIMEOUT_MS),
+        idleInTransaction: read(
+          'RUNPLANE_DB_IDLE_IN_TRANSACTION_TIMEOUT_MS',
+          settings.RUNPLANE_DB_IDLE_IN_TRANSACTION_TIMEOUT_MS,
+        ),
+      }),
+    }),
+  };
+  if (!isLoopback(config.host)) {
+    faults.push(
+      `RUNPLANE_HOST is ${JSON.stringify(config.host)}, which others can reach, and there are no API tokens yet to keep ` +
+        'them out. Bind to loopback instead: leave RUNPLANE_HOST out, or set it to 127.0.0.1 or ::1.',
+    );
+  }
+  if (valueOf(env, 'DATABASE_LISTEN_URL') !== null && valueOf(env, 'DATABASE_URL') === null) {
+    faults.push('DATABASE_LISTEN_URL is set, but DATABASE_URL is not; set both, or DATABASE_URL alone.');
+  }
+  if (faults.length > 0) throw new ConfigurationError(faults);
+  return Object.freeze({ ...config, risks: Object.freeze(findRisks(config, env)) });
+}
+
+/** The effective settings, one a line, fit to be shown: without passwords and keys. */
+export function describeConfig(config: Config): string[] {
+  const { database } = config;
+  const { statement, lock, idleInTransaction } = database.timeouts;
+  return [
+    `address: ${config.host.includes(':') ? `[${config.host}]` : config.host}:${config.port === 0 ? 'any free port' : config.port}`,
+    `roles: ${config.roles.join(', ')}`,
+    `database: ${database.url === null ? `embedded Postgres in ${config.dataDir}` : withoutPassword(database.url)}`,
+    ...(database.listenUrl === null
+      ? []
+      : [`listen on: ${withoutPassword(database.listenUrl)} (no named statements)`]),
+    `database connections: ${database.connections}`,
+    `database timeouts: statement ${statement} ms, lock ${lock} ms, idle in transaction ${idleInTransaction} ms`,
+    `secret key: ${config.secretKey === null ? 'in the database' : `set (${config.secretKey.length} chars)`}`,
+    `authentication: ${config.auth}`,
+    `log level: ${config.logLevel}`,
+    ...config.risks.map((risk) => `warning: ${risk}`),
+  ];
+}
+
+/** An empty variable counts as absent: compose files and shells often cannot leave one out. */
+const valueOf = (env: Environment, name: SettingName): string | null => env[name]?.trim() || null;
+
+/** A misspelt variable would be a setting that is believed and does nothing. RUNPLANE_TEST_… belongs to the test suite. */
+function unknownVariables(env: Environment): string[] {
+  const known = Object.keys(settings);
+  return Object.keys(env)
+    .filter(
+      (name) => name.startsWith('RUNPLANE_') && !name.startsWith('RUNPLANE_TEST_') && !known.includes(name),
+    )
+    .map((name) => {
+      const [nearest] = known
+        .map((candidate) => ({ candidate, distance: editDistance(name, candidate) }))
+        .sort((a, b) => a.distance - b.distance);
+      return `There is no setting ${name}; the nearest is ${nearest?.candidate}.`;
+    });
+}
+
+/** Characters to insert, delete or replace to get from one text to the other. */
+function editDistance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, j) => j);
+  for (let i = 0; i < from.length; i++) {
+    const next = [i + 1];
+    for (let j = 0; j < to.length; j++) {
+      const replaced = (row[j] ?? 0) + (from[i] === to[j] ? 0 : 1);
+      next.push(Math.min(replaced, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[to.length] ?? 0;
+}
+
+const isLoopback = (host: string): boolean =>
+  host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));
+
+function findRisks(config: Omit<Config, 'risks'>, env: Environment): string[] {
+  const risks = ['authentication is off: every program on this machine can do everything.'];
+  if (env.NODE_TLS_REJECT_UNAUTHORIZED === '0') {
+    risks.push('NODE_TLS_REJECT_UNAUTHORIZED is 0: no TLS connection checks whom it talks to.');
+  }
+  for (const name of ['url', 'listenUrl'] as const) {
+    const url = config.database[name];
+    if (url !== null && !verifiesServer(new URL(url), env.PGSSLMODE)) {
+      const variable = name === 'url' ? 'DATABASE_URL' : 'DATABASE_LISTEN_URL';
+      risks.push(`${variable} uses TLS without verification: the connection may end at an impostor.`);
+    }
+  }
+  return risks;
+}
+
+/** False only where TLS is used and its certificate is not checked, as the driver reads the URL. */
+function verifiesServer({ searchParams }: URL, defaultMode: string | undefined): boolean {
+  const mode = searchParams.get('sslmode') ?? defaultMode;
+  if (mode === 'no-verify' || searchParams.get('ssl') === 'no-verify') return false;
+  const lax = mode === 'prefer' || (mode === 'require' && !searchParams.has('sslrootcert'));
+  return !(lax && searchParams.get('uselibpqcompat') === 'true');
+}
+
+function withoutPassword(text: string): string {
+  const url = new URL(text);
+  url.password = '';
+  for (const name of ['password', 'sslpassword']) url.searchParams.delete(name);
+  return url.href;
+}

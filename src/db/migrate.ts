@@ -1,0 +1,55 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+import { drizzle } from 'drizzle-orm/node-postgres';
+import { migrate as applyMigrations } from 'drizzle-orm/node-postgres/migrator';
+import pg from 'pg';
+
+/** Any number, as long as all servers of one database use the same. */
+const migrationLock = 7_241_905_113n;
+const migrationsFolder = fileURLToPath(new URL('../../drizzle', import.meta.url));
+
+export interface Installation {
+  /** Names this database; changes when a backup is restored, which ends all cursors. */
+  epoch: string;
+  /** Key of the lease tokens. */
+  secretKey: Buffer;
+}
+
+/**
+ * Brings the database to the current version and reads who it is. Servers that start at the same time wait for each
+ * other: the lock is held in a transaction, so it also works through a pooler in transaction mode.
+ */
+export async function migrate(connectionString: string): Promise<Installation> {
+  const guard = new pg.Client({ connectionString });
+  const worker = new pg.Client({ connectionString });
+  await guard.connect();
+  try {
+    await worker.connect();
+    await guard.query('begin');
+    await guard.query('select pg_advisory_xact_lock($1)', [migrationLock]);
+    await applyMigrations(drizzle(worker), {
+      migrationsFolder,
+      migrationsSchema: 'runplane',
+      migrationsTable: 'migrations',
+    });
+    const installation = await readInstallation(worker);
+    await guard.query('commit');
+    return installation;
+  } finally {
+    await guard.end();
+    await worker.end();
+  }
+}
+
+async function readInstallation(client: pg.Client): Promise<Installation> {
+  await client.query(
+    'insert into runplane.installation (epoch, secret_key) values ($1, $2) on conflict (id) do nothing',
+    [randomUUID(), randomBytes(32)],
+  );
+  const { rows } = await client.query<{ epoch: string; secret_key: Buffer }>(
+    'select epoch, secret_key from runplane.installation',
+  );
+  const row = rows[0];
+  if (!row) throw new Error('The table runplane.installation is empty; restore its row from a backup.');
+  return { epoch: row.epoch, secretKey: row.secret_key };
+}

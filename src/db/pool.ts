@@ -1,0 +1,82 @@
+import pg from 'pg';
+
+// int8 and numeric arrive as text by default. Sums of tokens and sequence numbers stay below 2^53, so they are numbers
+// here; numeric (money) stays text and never becomes a float.
+pg.types.setTypeParser(pg.types.builtins.INT8, (text) => Number(text));
+
+export interface DatabaseTimeouts {
+  /** Milliseconds after which the database ends a statement; 0 is never. */
+  statement: number;
+  lock: number;
+  idleInTransaction: number;
+}
+
+export interface DatabaseOptions {
+  connectionString: string;
+  maxConnections: number;
+  timeouts: DatabaseTimeouts;
+  /** False behind a pooler in transaction mode, where the next statement may meet another session. */
+  ownSessions: boolean;
+  applicationName: string;
+  onError: (error: Error) => void;
+}
+
+export interface Queryable {
+  query<Row extends pg.QueryResultRow>(statement: Statement): Promise<pg.QueryResult<Row>>;
+}
+
+export interface Statement {
+  /** Prepared under this name where sessions are our own. */
+  name?: string;
+  text: string;
+  values?: unknown[];
+}
+
+/** A pool of connections that all have the same settings. */
+export class Database implements Queryable {
+  readonly pool: pg.Pool;
+  /** True: sessions are ours alone. False: behind a pooler, where only a transaction is. */
+  readonly ownSessions: boolean;
+  /** Begins a transaction with its isolation level stated, because the database's default may be another. */
+  readonly begin: string;
+
+  constructor(options: DatabaseOptions) {
+    this.ownSessions = options.ownSessions;
+    // Settings are sent as statements and not as startup parameters, which poolers refuse. They belong to the session
+    // where it is ours, else to each transaction.
+    const scope = options.ownSessions ? '' : 'local ';
+    const settings = [
+      `set ${scope}statement_timeout = ${options.timeouts.statement}`,
+      `set ${scope}lock_timeout = ${options.timeouts.lock}`,
+      `set ${scope}idle_in_transaction_session_timeout = ${options.timeouts.idleInTransaction}`,
+    ].join('; ');
+    const begin = 'begin isolation level read committed';
+    this.begin = options.ownSessions ? begin : `${begin}; ${settings}`;
+    const session = `${settings}; set default_transaction_isolation = 'read committed'`;
+    this.pool = new pg.Pool({
+      connectionString: options.connectionString,
+      max: options.maxConnections,
+      application_name: options.applicationName,
+      idleTimeoutMillis: 60_000,
+      ...(options.ownSessions && {
+        onConnect: async (client: pg.ClientBase) => {
+          await client.query(session);
+        },
+      }),
+    });
+    this.pool.on('error', options.onError);
+  }
+
+  query<Row extends pg.QueryResultRow>(statement: Statement): Promise<pg.QueryResult<Row>> {
+    return this.pool.query<Row>(this.prepare(statement));
+  }
+
+  /** The statement as the driver takes it. */
+  prepare(statement: Statement): pg.QueryConfig {
+    return this.ownSessions ? statement : { text: statement.text, values: statement.values };
+  }
+
+  async close(): Promise<void> {
+    await this.pool.end();
+  }
+}

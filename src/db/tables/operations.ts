@@ -1,0 +1,56 @@
+import { sql } from 'drizzle-orm';
+import { check, integer, jsonb, text } from 'drizzle-orm/pg-core';
+import { at, bytea, id, runplane } from './types.ts';
+
+/** Processes that execute tasks: server replicas and pull workers. The name is given by the process, fresh at each start. */
+export const workers = runplane.table(
+  'workers',
+  {
+    id: id().primaryKey(),
+    workerKey: text('worker_key').notNull().unique(),
+    name: text('name').notNull(),
+    client: text('client'),
+    agents: text('agents').array().notNull().default([]),
+    pools: text('pools').array().notNull().default([]),
+    slots: integer('slots'),
+    startedAt: at('started_at').notNull().default(sql`runplane.clock()`),
+    lastSeenAt: at('last_seen_at').notNull().default(sql`runplane.clock()`),
+  },
+  (t) => [check('workers_slots', sql`${t.slots} >= 0`)],
+);
+
+/** Who changed what: written in the transaction of the change, never updated. */
+export const auditEntries = runplane.table(
+  'audit_entries',
+  {
+    id: id().primaryKey(),
+    at: at('at').notNull().default(sql`runplane.clock()`),
+    actor: text('actor').notNull(),
+    action: text('action').notNull(),
+    target: text('target').notNull(),
+    before: jsonb('before'),
+    after: jsonb('after'),
+    reason: text('reason'),
+    requestId: text('request_id'),
+  },
+  (t) => [check('audit_entries_words', sql`${t.actor} <> '' and ${t.action} <> '' and ${t.target} <> ''`)],
+);
+
+/** Credentials of clients; only the hash of the secret part is stored. */
+export const apiTokens = runplane.table(
+  'api_tokens',
+  {
+    id: id().primaryKey(),
+    name: text('name').notNull(),
+    secretHash: bytea('secret_hash').notNull(),
+    scopes: text('scopes').array().notNull(),
+    agents: text('agents').array(),
+    jobs: text('jobs').array(),
+    topics: text('topics').array(),
+    createdAt: at('created_at').notNull().default(sql`runplane.clock()`),
+    expiresAt: at('expires_at'),
+    lastUsedAt: at('last_used_at'),
+    revokedAt: at('revoked_at'),
+  },
+  (t) => [check('api_tokens_name', sql`btrim(${t.name}) <> ''`)],
+);

@@ -1,0 +1,271 @@
+import { sql } from 'drizzle-orm';
+import {
+  bigint,
+  boolean,
+  check,
+  doublePrecision,
+  index,
+  integer,
+  jsonb,
+  primaryKey,
+  text,
+  uniqueIndex,
+} from 'drizzle-orm/pg-core';
+import {
+  at,
+  bytea,
+  count,
+  delayReason,
+  errorKind,
+  eventSource,
+  id,
+  loggedStatus,
+  priority,
+  runplane,
+  runStatus,
+  stepCondition,
+  taskState,
+  xid8,
+} from './types.ts';
+
+export const events = runplane.table(
+  'events',
+  {
+    id: id().primaryKey(),
+    topic: text('topic').notNull(),
+    idempotencyKey: text('idempotency_key'),
+    correlationId: text('correlation_id').notNull(),
+    source: eventSource('source').notNull(),
+    payload: jsonb('payload'),
+    customer: text('customer'),
+    labels: jsonb('labels').notNull().default({}),
+    rejection: jsonb('rejection'),
+    refusals: jsonb('refusals').notNull().default([]),
+    receivedAt: at('received_at').notNull().default(sql`runplane.clock()`),
+  },
+  (t) => [index('events_by_correlation').on(t.correlationId), check('events_topic', sql`${t.topic} <> ''`)],
+);
+
+/** A key that was used, with what it made: a repeated launch or event finds its first result here. */
+export const idempotencyRecords = runplane.table(
+  'idempotency_records',
+  {
+    kind: text('kind').notNull(),
+    scope: text('scope').notNull().default(''),
+    keyHash: bytea('key_hash').notNull(),
+    digest: bytea('digest').notNull(),
+    objectId: id('object_id').notNull(),
+    /** Everything before it in the change log was over when the object was made: where to watch it from. */
+    position: xid8('position').notNull().default(sql`pg_snapshot_xmin(pg_current_snapshot())`),
+    createdAt: at('created_at').notNull().default(sql`runplane.clock()`),
+  },
+  (t) => [primaryKey({ columns: [t.kind, t.scope, t.keyHash] })],
+);
+
+export const runs = runplane.table(
+  'runs',
+  {
+    id: id().primaryKey(),
+    jobId: id('job_id').notNull(),
+    jobVersion: integer('job_version').notNull(),
+    status: runStatus('status').notNull().default('QUEUED'),
+    config: jsonb('config').notNull(),
+    correlationId: text('correlation_id').notNull(),
+    idempotencyKey: text('idempotency_key'),
+    serialKey: text('serial_key'),
+    customer: text('customer'),
+    labels: jsonb('labels').notNull().default({}),
+    priority: priority().notNull(),
+    eventId: id('event_id'),
+    route: text('route'),
+    parentRunId: id('parent_run_id'),
+    /** Tasks that are not terminal; exact because it only changes under the row's lock. */
+    openTasks: integer('open_tasks').notNull(),
+    /** Of these, the ones that wait for other steps. */
+    blockedTasks: integer('blocked_tasks').notNull(),
+    totalTasks: integer('total_tasks').notNull(),
+    /** The task whose failure decided the run. */
+    failedTaskId: id('failed_task_id'),
+    /** Changes of this run in the change log so far. */
+    sequence: integer('sequence').notNull().default(1),
+    availableAt: at('available_at').notNull(),
+    createdAt: at('created_at').notNull(),
+    startedAt: at('started_at'),
+    cancelRequestedAt: at('cancel_requested_at'),
+    finishedAt: at('finished_at'),
+  },
+  (t) => [
+    index('runs_by_correlation').on(t.correlationId),
+    uniqueIndex('runs_by_event_and_route').on(t.eventId, t.route).where(sql`${t.eventId} is not null`),
+    check('runs_priority', sql`${t.priority} between -1000 and 1000`),
+    check('runs_tasks', sql`${t.blockedTasks} >= 0 and ${t.openTasks} >= ${t.blockedTasks} and ${t.totalTasks} >= ${t.openTasks}`),
+    check('runs_finished', sql`(${t.finishedAt} is not null) = (${t.status} in ('COMPLETED', 'FAILED', 'CANCELLED'))`),
+    check('runs_terminal_has_no_open_task', sql`${t.finishedAt} is null or ${t.openTasks} = 0`),
+  ],
+);
+
+export const tasks = runplane.table(
+  'tasks',
+  {
+    id: id().primaryKey(),
+    runId: id('run_id').notNull(),
+    step: text('step').notNull(),
+    agentId: id('agent_id').notNull(),
+    state: taskState('state').notNull(),
+    priority: priority().notNull(),
+    /** Its place in the order of its queue since it was last enqueued; null until then. */
+    rank: bigint('rank', { mode: 'number' }),
+    serialKey: text('serial_key'),
+    /** Null: the run's config is the input. */
+    input: jsonb('input'),
+    output: jsonb('output'),
+    dependsOn: text('depends_on').array(),
+    runsWhen: stepCondition('runs_when').notNull().default('DEPENDENCIES_COMPLETED'),
+    optional: boolean('optional').notNull().default(false),
+    cancellable: boolean('cancellable').notNull().default(true),
+    /** Null: the agent's retry policy, as it is when an attempt fails. */
+    maxAttempts: integer('max_attempts'),
+    /** Attempts up to this number were before the last retry by an operator and do not count any more. */
+    attemptsForgiven: integer('attempts_forgiven').notNull().default(0),
+    estimatedTokens: count('estimated_tokens'),
+    confidence: doublePrecision('confidence'),
+    parentTaskId: id('parent_task_id'),
+    /** Changes in the change log; while the task is open the row of its place carries the current number. */
+    sequence: integer('sequence').notNull().default(1),
+    errorCode: text('error_code'),
+    errorKind: errorKind('error_kind'),
+    errorMessage: text('error_message'),
+    availableAt: at('available_at').notNull(),
+    createdAt: at('created_at').notNull(),
+    finishedAt: at('finished_at'),
+  },
+  (t) => [
+    index('tasks_by_run').on(t.runId),
+    check('tasks_priority', sql`${t.priority} between -1000 and 1000`),
+    check('tasks_max_attempts', sql`${t.maxAttempts} >= 1`),
+    check('tasks_confidence', sql`${t.confidence} between 0 and 1`),
+    check('tasks_finished', sql`(${t.finishedAt} is not null) = (${t.state} in ('COMPLETED', 'FAILED', 'CANCELLED'))`),
+    check('tasks_failed_has_error', sql`${t.state} <> 'FAILED' or ${t.errorCode} is not null`),
+  ],
+);
+
+/** Tasks that may be claimed now. Inserted when a task becomes runnable, deleted by its claim; never updated. */
+export const readyTasks = runplane.table(
+  'ready_tasks',
+  {
+    agentId: id('agent_id').notNull(),
+    /** The negated priority: an ascending scan yields the highest priority first. */
+    priorityKey: priority('priority_key').notNull(),
+    rank: bigint('rank', { mode: 'number' }).notNull(),
+    taskId: id('task_id').notNull(),
+    runId: id('run_id').notNull(),
+    sequence: integer('sequence').notNull(),
+    attempts: integer('attempts').notNull(),
+    readyAt: at('ready_at').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.agentId, t.priorityKey, t.rank, t.taskId] })],
+);
+
+/** Tasks that wait for a time: launched for later, or backing off after a failure. */
+export const delayedTasks = runplane.table(
+  'delayed_tasks',
+  {
+    availableAt: at('available_at').notNull(),
+    taskId: id('task_id').notNull(),
+    runId: id('run_id').notNull(),
+    agentId: id('agent_id').notNull(),
+    sequence: integer('sequence').notNull(),
+    attempts: integer('attempts').notNull(),
+    reason: delayReason('reason').notNull(),
+    since: at('since').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.availableAt, t.taskId] })],
+);
+
+/**
+ * Enqueued tasks that have a serial key, in order. Only the first of an agent and key may be ready, delayed or leased;
+ * it stays here until it is terminal and so keeps the others waiting.
+ */
+export const serialTasks = runplane.table(
+  'serial_tasks',
+  {
+    agentId: id('agent_id').notNull(),
+    serialKey: text('serial_key').notNull(),
+    rank: bigint('rank', { mode: 'number' }).notNull(),
+    taskId: id('task_id').notNull().unique(),
+    runId: id('run_id').notNull(),
+    sequence: integer('sequence').notNull(),
+    attempts: integer('attempts').notNull(),
+    since: at('since').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.agentId, t.serialKey, t.rank] })],
+);
+
+/**
+ * The running attempt of a task. Its row is the capacity in use: limits count these rows and nothing else.
+ * There is no index on expires_at on purpose: it would turn every heartbeat into an index write.
+ */
+export const leases = runplane.table(
+  'leases',
+  {
+    attemptId: id('attempt_id').primaryKey(),
+    taskId: id('task_id').notNull().unique(),
+    runId: id('run_id').notNull(),
+    agentId: id('agent_id').notNull(),
+    /** Drawn under the agent's lock: ascends per agent. */
+    claimSeq: bigint('claim_seq', { mode: 'number' }).notNull(),
+    number: integer('number').notNull(),
+    sequence: integer('sequence').notNull(),
+    workerId: id('worker_id').notNull(),
+    claimKey: text('claim_key'),
+    leaseSeconds: integer('lease_seconds').notNull(),
+    startedAt: at('started_at').notNull(),
+    expiresAt: at('expires_at').notNull(),
+    timeoutAt: at('timeout_at'),
+    /** Set by a cancel; the worker must report before it, else the lease is taken. */
+    cancelDeadline: at('cancel_deadline'),
+  },
+  (t) => [
+    index('leases_by_agent').on(t.agentId, t.claimSeq),
+    index('leases_by_claim').on(t.workerId, t.claimKey).where(sql`${t.claimKey} is not null`),
+  ],
+);
+
+/** What the worker told with its heartbeats; beside the lease so that the lease row stays narrow. */
+export const taskProgress = runplane.table(
+  'task_progress',
+  {
+    taskId: id('task_id').primaryKey(),
+    attemptId: id('attempt_id').notNull(),
+    progress: doublePrecision('progress'),
+    checkpoint: jsonb('checkpoint'),
+    updatedAt: at('updated_at').notNull(),
+  },
+  (t) => [check('task_progress_range', sql`${t.progress} between 0 and 1`)],
+);
+
+/** Every status change of every task and run, written in the transaction of the change itself. */
+export const changeLog = runplane.table(
+  'change_log',
+  {
+    xid: xid8('xid').notNull().default(sql`pg_current_xact_id()`),
+    id: bigint('id', { mode: 'number' }).notNull().generatedAlwaysAsIdentity(),
+    /**
+     * End of the snapshot that the change saw: the change before it, of the same object, has a smaller xid.
+     * Transactions get their xid before they wait for locks, so xid alone does not order an object's changes.
+     */
+    seenBefore: xid8('seen_before').notNull().default(sql`pg_snapshot_xmax(pg_current_snapshot())`),
+    runId: id('run_id').notNull(),
+    /** Null: a change of the run itself. */
+    taskId: id('task_id'),
+    sequence: integer('sequence').notNull(),
+    fromStatus: loggedStatus('from_status'),
+    toStatus: loggedStatus('to_status').notNull(),
+    attemptId: id('attempt_id'),
+    attemptNumber: integer('attempt_number'),
+    errorCode: text('error_code'),
+    reason: text('reason'),
+    at: at('at').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.xid, t.id] })],
+);

@@ -1,0 +1,52 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
+import type { Database, Queryable, Statement } from './pool.ts';
+
+/** Serialization failure, deadlock, lock not available: the same transaction may well succeed when repeated. */
+const repeatable = new Set(['40001', '40P01', '55P03']);
+const maxRepeats = 3;
+
+export const isRepeatable = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError && error.code !== undefined && repeatable.has(error.code);
+
+/** Runs one statement as a transaction of its own: in a single round trip where sessions are our own. */
+export function statement<Row extends pg.QueryResultRow>(db: Database, text: Statement): Promise<pg.QueryResult<Row>> {
+  return repeated(() => (db.ownSessions ? db.query<Row>(text) : once(db, (tx) => tx.query<Row>(text))));
+}
+
+/**
+ * Runs work in a READ COMMITTED transaction. Repeats the whole up to three times on deadlocks and lock timeouts, so work must have no effect outside of it.
+ */
+export function transaction<T>(db: Database, work: (tx: Queryable) => Promise<T>): Promise<T> {
+  return repeated(() => once(db, work));
+}
+
+async function once<T>(db: Database, work: (tx: Queryable) => Promise<T>): Promise<T> {
+  const client = await db.pool.connect();
+  let broken = false;
+  try {
+    await client.query(db.begin);
+    const result = await work({ query: (s) => client.query(db.prepare(s)) });
+    await client.query('commit');
+    return result;
+  } catch (error) {
+    // A connection that cannot even roll back is closed instead of reused.
+    await client.query('rollback').catch(() => {
+      broken = true;
+    });
+    throw error;
+  } finally {
+    client.release(broken);
+  }
+}
+
+async function repeated<T>(work: () => Promise<T>): Promise<T> {
+  for (let repeat = 0; ; repeat++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (repeat === maxRepeats || !isRepeatable(error)) throw error;
+      await delay(10 * 2 ** repeat * (0.5 + Math.random()));
+    }
+  }
+}

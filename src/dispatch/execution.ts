@@ -1,0 +1,90 @@
+import { toPublicId } from '../domain/ids.ts';
+import type { Report } from '../result/parse-result.ts';
+import { parseReport } from '../result/parse-result.ts';
+import type { ReportResultInput } from '../result/types.ts';
+import type { ClaimedTask } from '../scheduler/claim-tasks.ts';
+import { HandlerError, type InlineHandler, type InlineTask } from './handlers.ts';
+
+/** Why a handler's signal was aborted. */
+export type AbortReason = 'CANCELLED' | 'TIMED_OUT' | 'LEASE_LOST' | 'SHUTDOWN';
+
+/** One attempt in the hands of a handler. */
+export class Execution {
+  readonly task: ClaimedTask;
+  readonly #controller = new AbortController();
+
+  constructor(task: ClaimedTask) {
+    this.task = task;
+  }
+
+  get aborted(): AbortReason | null {
+    return this.#controller.signal.aborted ? (this.#controller.signal.reason as AbortReason) : null;
+  }
+
+  abort(reason: AbortReason): void {
+    this.#controller.abort(reason);
+  }
+
+  /**
+   * What to report: the handler's result, or what its error says. Null when nobody waits for it any more. A handler
+   * that ignores its signal is left alone.
+   */
+  async run(handler: InlineHandler): Promise<Report | null> {
+    const { signal } = this.#controller;
+    const { timeoutSeconds } = this.task;
+    const timer = timeoutSeconds === null ? null : setTimeout(() => this.abort('TIMED_OUT'), timeoutSeconds * 1000);
+    try {
+      const result = await Promise.race([handler(toInlineTask(this.task), signal), abortion(signal)]);
+      return this.#report({ status: 'COMPLETED', ...result });
+    } catch (error) {
+      const { aborted } = this;
+      // A lost lease is over; a timeout is ended by the sweeper. What the handler knows adds nothing.
+      if (aborted === 'LEASE_LOST' || aborted === 'TIMED_OUT') return null;
+      if (aborted === 'CANCELLED') return this.#report({ status: 'CANCELLED' });
+      if (aborted === 'SHUTDOWN') return this.#report({ status: 'RELEASED' });
+      return this.#report({ status: 'FAILED', error: describe(error) });
+    } finally {
+      if (timer) clearTimeout(timer);
+    }
+  }
+
+  #report(result: Omit<ReportResultInput, 'attemptId' | 'leaseToken'>): Report {
+    try {
+      return parseReport(result, this.task.attemptId);
+    } catch (error) {
+      // What the handler returned cannot be stored; saying so is the result.
+      return parseReport({ status: 'FAILED', error: { ...describe(error), code: 'INVALID_RESULT', kind: 'INVALID_OUTPUT' } }, this.task.attemptId);
+    }
+  }
+}
+
+const abortion = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => {
+    const aborted = (): void => reject(new Error(String(signal.reason)));
+    if (signal.aborted) aborted();
+    else signal.addEventListener('abort', aborted, { once: true });
+  });
+
+function describe(error: unknown) {
+  if (error instanceof HandlerError) {
+    const { code, message, kind, retryAfterSeconds } = error;
+    return { code, message, kind, retryAfterSeconds };
+  }
+  return { code: 'HANDLER_ERROR', message: error instanceof Error ? error.message : String(error), kind: 'TRANSIENT' as const };
+}
+
+const toInlineTask = (task: ClaimedTask): InlineTask => ({
+  attemptId: toPublicId('att', task.attemptId),
+  taskId: toPublicId('task', task.taskId),
+  runId: toPublicId('run', task.runId),
+  agent: task.agent,
+  step: task.step,
+  number: task.number,
+  input: task.input,
+  labels: task.labels,
+  customer: task.customer,
+  correlationId: task.correlationId,
+  eventId: task.eventId === null ? null : toPublicId('evt', task.eventId),
+  serialKey: task.serialKey,
+  checkpoint: task.checkpoint,
+});

@@ -1,0 +1,48 @@
+import type { ErrorKind } from '../domain/retry-policy.ts';
+import type { MaterializationInput, ModelUsageInput } from '../result/types.ts';
+
+/** A task as a handler in the server process gets it. Ids are public ids. */
+export interface InlineTask {
+  attemptId: string;
+  taskId: string;
+  runId: string;
+  agent: string;
+  step: string;
+  /** 1 for the first attempt. */
+  number: number;
+  input: unknown;
+  labels: Record<string, string>;
+  customer: string | null;
+  correlationId: string;
+  /** Of the event that launched the run, if one did. */
+  eventId: string | null;
+  serialKey: string | null;
+  checkpoint: unknown;
+}
+
+export interface InlineResult {
+  output?: unknown;
+  usage?: readonly ModelUsageInput[];
+  confidence?: number;
+  materializations?: readonly MaterializationInput[];
+}
+
+/**
+ * Executes tasks of inline agents. The signal aborts when the task is cancelled, runs into its timeout, loses its lease
+ * or the server stops; what the handler does after that is not waited for. Throw a HandlerError to say what went wrong;
+ * any other error is TRANSIENT with the code HANDLER_ERROR.
+ */
+export type InlineHandler = (task: InlineTask, signal: AbortSignal) => Promise<InlineResult> | InlineResult;
+
+export class HandlerError extends Error {
+  readonly code: string;
+  readonly kind: ErrorKind;
+  readonly retryAfterSeconds: number | null;
+
+  constructor(code: string, message: string, options: { kind?: ErrorKind; retryAfterSeconds?: number } = {}) {
+    super(message);
+    this.code = code;
+    this.kind = options.kind ?? 'TRANSIENT';
+    this.retryAfterSeconds = options.retryAfterSeconds ?? null;
+  }
+}

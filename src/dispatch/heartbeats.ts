@@ -1,0 +1,74 @@
+import { GroupCommit } from '../db/group-commit.ts';
+import type { Database, Queryable } from '../db/pool.ts';
+import { transaction } from '../db/transaction.ts';
+import type { Json } from '../domain/json.ts';
+import { bookUsage } from '../result/book-usage.sql.ts';
+import type { ModelUsage } from '../result/parse-usage.ts';
+
+/** A heartbeat whose token was checked. */
+export interface Heartbeat {
+  attemptId: string;
+  progress: number | null;
+  /** Null keeps the one that is stored. */
+  checkpoint: { value: Json } | null;
+  usage: readonly ModelUsage[];
+}
+
+export interface HeldLease {
+  leaseSeconds: number;
+  expiresAt: Date;
+  /** Set when a cancel was requested: report before it. */
+  cancelDeadline: Date | null;
+}
+
+// Locked in id order, so that heartbeats for the same leases by two replicas never wait in a circle.
+const extendSql = `
+with locked as (
+  select l.attempt_id from runplane.leases l where l.attempt_id = any($1) order by l.attempt_id for update)
+update runplane.leases l set expires_at = runplane.clock() + make_interval(secs => l.lease_seconds)
+  from locked where l.attempt_id = locked.attempt_id
+returning l.attempt_id as "attemptId", l.lease_seconds as "leaseSeconds", l.expires_at as "expiresAt", l.cancel_deadline as "cancelDeadline"`;
+
+const progressSql = `
+insert into runplane.task_progress (task_id, attempt_id, progress, checkpoint, updated_at)
+select l.task_id, l.attempt_id, p.progress, p.checkpoint -> 'value', runplane.clock()
+  from json_to_recordset($1::json) as p(attempt_id uuid, progress float8, checkpoint jsonb)
+  join runplane.leases l on l.attempt_id = p.attempt_id
+ order by l.task_id
+on conflict (task_id) do update set attempt_id = excluded.attempt_id, updated_at = excluded.updated_at,
+  progress = coalesce(excluded.progress, task_progress.progress),
+  checkpoint = coalesce(excluded.checkpoint, task_progress.checkpoint)`;
+
+/** Keeps leases alive. Heartbeats that arrive together share a transaction; a lease that is gone has no answer. */
+export class Heartbeats {
+  readonly #group: GroupCommit<Heartbeat, HeldLease | null>;
+
+  constructor(db: Database) {
+    this.#group = new GroupCommit({
+      maxItems: 1000,
+      keysOf: ({ attemptId }) => [attemptId],
+      apply: (heartbeats) => transaction(db, (tx) => extend(tx, heartbeats)),
+    });
+  }
+
+  beat(heartbeat: Heartbeat): Promise<HeldLease | null> {
+    return this.#group.submit(heartbeat);
+  }
+}
+
+async function extend(tx: Queryable, heartbeats: readonly Heartbeat[]): Promise<(HeldLease | null)[]> {
+  const { rows } = await tx.query<HeldLease & { attemptId: string }>({
+    name: 'extend-leases',
+    text: extendSql,
+    values: [heartbeats.map(({ attemptId }) => attemptId)],
+  });
+  const held = new Map(rows.map(({ attemptId, ...lease }) => [attemptId, lease]));
+  const told = heartbeats.filter((h) => held.has(h.attemptId) && (h.progress !== null || h.checkpoint !== null));
+  if (told.length > 0) {
+    const progress = told.map(({ attemptId, progress, checkpoint }) => ({ attempt_id: attemptId, progress, checkpoint }));
+    await tx.query({ name: 'save-progress', text: progressSql, values: [JSON.stringify(progress)] });
+  }
+  // Also of attempts whose lease is gone: the money was spent.
+  await bookUsage(tx, heartbeats);
+  return heartbeats.map(({ attemptId }) => held.get(attemptId) ?? null);
+}

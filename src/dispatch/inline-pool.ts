@@ -1,0 +1,142 @@
+import type { ResultRecorder } from '../result/results.ts';
+import type { ClaimedTask } from '../scheduler/claim-tasks.ts';
+import { Execution } from './execution.ts';
+import type { InlineHandler } from './handlers.ts';
+import type { ServedPool } from './inline-pools.sql.ts';
+
+export interface InlinePoolOptions {
+  handlers: ReadonlyMap<string, InlineHandler>;
+  results: ResultRecorder;
+  claim: (agentIds: readonly string[], limit: number) => Promise<ClaimedTask[]>;
+  onError: (error: unknown, what: string) => void;
+}
+
+/** Tasks of which more may be held than there are slots: this much work ahead, so that a slot never waits for a claim. */
+const aheadMs = 5;
+const maxHeld = 500;
+
+/**
+ * The slots of one pool in this process. It claims no more than the free slots, plus what the slots will have finished
+ * before the next claim returns: claiming further ahead would buy throughput and sell priority.
+ */
+export class InlinePool {
+  served: ServedPool;
+  readonly #options: InlinePoolOptions;
+  readonly #held = new Map<string, Execution>();
+  readonly #waiting: Execution[] = [];
+  #running = 0;
+  #meanMs = aheadMs;
+  #claiming = false;
+  #mayHaveMore = false;
+  #stopped = false;
+
+  constructor(served: ServedPool, options: InlinePoolOptions) {
+    this.served = served;
+    this.#options = options;
+  }
+
+  get busySlots(): number {
+    return this.#running;
+  }
+
+  get executions(): Iterable<Execution> {
+    return this.#held.values();
+  }
+
+  execution(attemptId: string): Execution | undefined {
+    return this.#held.get(attemptId);
+  }
+
+  /** There may be work: claims until there is none or no slot. */
+  wake(): void {
+    this.#mayHaveMore = true;
+    this.#pump();
+  }
+
+  /** Claims no more; what no handler has begun is handed back, the rest is told to stop. */
+  stop(): void {
+    this.#stopped = true;
+    for (const execution of this.#waiting.splice(0)) {
+      execution.abort('SHUTDOWN');
+      void this.#finish(execution, execution.run(() => ({})));
+    }
+    for (const execution of this.#held.values()) execution.abort('SHUTDOWN');
+  }
+
+  /** The lease is gone: nobody waits for this attempt. */
+  drop(execution: Execution): void {
+    execution.abort('LEASE_LOST');
+    const index = this.#waiting.indexOf(execution);
+    if (index >= 0) {
+      this.#waiting.splice(index, 1);
+      this.#held.delete(execution.task.attemptId);
+    }
+  }
+
+  #room(): number {
+    const { slots } = this.served;
+    const ahead = Math.floor((slots * aheadMs) / Math.max(this.#meanMs, 0.05));
+    return Math.min(maxHeld, slots + (this.#meanMs < aheadMs ? ahead : 0)) - this.#held.size;
+  }
+
+  #pump(): void {
+    if (this.#stopped || this.#claiming || !this.#mayHaveMore) return;
+    const limit = this.#room();
+    // A claim costs a commit: while the slots are busy it is made for a good part of them at once.
+    if (limit <= 0 || (this.#waiting.length > 0 && limit < this.served.slots / 2)) return;
+    this.#claiming = true;
+    this.#mayHaveMore = false;
+    this.#options.claim(this.served.agentIds, limit).then(
+      (tasks) => {
+        this.#claiming = false;
+        if (tasks.length === limit) this.#mayHaveMore = true;
+        for (const task of tasks) this.#take(task);
+        this.#start();
+        this.#pump();
+      },
+      (error: unknown) => {
+        this.#claiming = false;
+        this.#options.onError(error, 'claim');
+      },
+    );
+  }
+
+  #take(task: ClaimedTask): void {
+    const execution = new Execution(task);
+    this.#held.set(task.attemptId, execution);
+    this.#waiting.push(execution);
+    if (this.#stopped) this.stop();
+  }
+
+  #start(): void {
+    while (this.#running < this.served.slots) {
+      const execution = this.#waiting.shift();
+      if (!execution) return;
+      const handler = this.#options.handlers.get(execution.task.handler ?? '');
+      // The agent's handler was changed to one that this process lacks after it was claimed: another replica takes it.
+      if (!handler) execution.abort('SHUTDOWN');
+      this.#running++;
+      const started = performance.now();
+      const report = execution.run(handler ?? (() => ({}))).finally(() => {
+        this.#running--;
+        this.#meanMs += (performance.now() - started - this.#meanMs) / 64;
+        this.#start();
+      });
+      void this.#finish(execution, report);
+    }
+  }
+
+  async #finish(execution: Execution, running: ReturnType<Execution['run']>): Promise<void> {
+    const { attemptId } = execution.task;
+    try {
+      const report = await running;
+      if (report) await this.#options.results.record({ attemptId, report });
+    } catch (error) {
+      // The lease stays until the sweeper takes it, so the task is not lost.
+      this.#options.onError(error, 'report');
+    } finally {
+      this.#held.delete(attemptId);
+      this.#pump();
+    }
+  }
+}

@@ -1,0 +1,24 @@
+import type { Queryable } from '../db/pool.ts';
+
+/** A pool as this process serves it: the inline agents whose handlers are here, and the slots for them. */
+export interface ServedPool {
+  pool: string;
+  slots: number;
+  agentIds: string[];
+  agents: string[];
+  /** The shortest lease among its agents: how often heartbeats are due. */
+  leaseSeconds: number;
+}
+
+const servedSql = `
+select p.name as pool, p.slots_per_replica as slots, array_agg(a.id) as "agentIds", array_agg(a.name) as agents,
+       min(a.lease_seconds) as "leaseSeconds"
+  from runplane.agents a join runplane.queues q on q.id = a.queue_id join runplane.pools p on p.id = q.pool_id
+ where a.dispatch_kind = 'INLINE' and a.handler = any($1)
+ group by p.id order by p.name`;
+
+/** Only agents whose handler this process has: in a rolling upgrade the replicas differ. */
+export async function readServedPools(db: Queryable, handlers: readonly string[]): Promise<ServedPool[]> {
+  const { rows } = await db.query<ServedPool & Record<string, unknown>>({ name: 'served-pools', text: servedSql, values: [handlers] });
+  return rows;
+}

@@ -1,0 +1,137 @@
+import type { Signal } from '../changelog/signal.ts';
+import type { Database } from '../db/pool.ts';
+import { newUuid } from '../domain/ids.ts';
+import type { ResultRecorder } from '../result/results.ts';
+import { claimTasks } from '../scheduler/claim-tasks.ts';
+import { Duty } from '../scheduler/duty.ts';
+import type { Execution } from './execution.ts';
+import type { InlineHandler } from './handlers.ts';
+import type { HeldLease, Heartbeats } from './heartbeats.ts';
+import { InlinePool } from './inline-pool.ts';
+import { readServedPools, type ServedPool } from './inline-pools.sql.ts';
+import type { WorkerRegistry } from './worker-registry.ts';
+
+export interface InlineDispatchOptions {
+  db: Database;
+  signal: Signal;
+  results: ResultRecorder;
+  heartbeats: Heartbeats;
+  workers: WorkerRegistry;
+  handlers: ReadonlyMap<string, InlineHandler>;
+  /** Shown as the worker's name. */
+  serverName: string;
+  onCommit: () => void;
+  onError: (error: unknown, duty: string) => void;
+}
+
+/** Which agents and slots there are is read again at a wake-up, but not more often than this. */
+const refreshEveryMs = 250;
+const checkEveryMs = 10_000;
+const drainMs = 5_000;
+
+/** Dispatch to handlers in this process, each pool with its own slots. */
+export class InlineDispatch {
+  readonly #options: InlineDispatchOptions;
+  readonly #pools = new Map<string, InlinePool>();
+  readonly #workerKey = `server-${newUuid()}`;
+  readonly #duties: Duty[];
+  #workerId: string | null = null;
+  #refreshedAt = Number.NEGATIVE_INFINITY;
+  #unsubscribe: (() => void) | null = null;
+
+  constructor(options: InlineDispatchOptions) {
+    this.#options = options;
+    const { onError } = options;
+    this.#duties = [
+      new Duty({ name: 'inline pools', onError, runOnce: () => this.#refresh() }),
+      new Duty({ name: 'heartbeats', onError, runOnce: () => this.#beat() }),
+    ];
+  }
+
+  /** Pools with their slots, once they are known. */
+  get served(): ServedPool[] {
+    return [...this.#pools.values()].map((pool) => pool.served);
+  }
+
+  start(): void {
+    this.#unsubscribe = this.#options.signal.onChange(() => {
+      for (const pool of this.#pools.values()) pool.wake();
+      if (performance.now() - this.#refreshedAt > refreshEveryMs) this.#duties[0]?.wake();
+    });
+    for (const duty of this.#duties) duty.start();
+  }
+
+  /** Stops claiming and hands back what is not done; handlers that ignore their signal are left after 5 s. */
+  async stop(): Promise<void> {
+    this.#unsubscribe?.();
+    await this.#duties[0]?.stop();
+    for (const pool of this.#pools.values()) pool.stop();
+    const end = performance.now() + drainMs;
+    while (performance.now() < end && this.#executions().length > 0) await new Promise((resolve) => setTimeout(resolve, 10));
+    await this.#options.results.drained();
+    await this.#duties[1]?.stop();
+    if (this.#workerId !== null) await this.#options.workers.gone(this.#workerKey);
+  }
+
+  async #refresh(): Promise<number> {
+    this.#refreshedAt = performance.now();
+    const { db, handlers, workers, serverName } = this.#options;
+    const served = await readServedPools(db, [...handlers.keys()]);
+    this.#workerId = await workers.seen({
+      workerKey: this.#workerKey,
+      name: serverName,
+      client: 'runplane',
+      agents: served.flatMap(({ agents }) => agents),
+      pools: served.map(({ pool }) => pool),
+      slots: served.reduce((sum, { slots }) => sum + slots, 0),
+    });
+    for (const pool of served) {
+      const known = this.#pools.get(pool.pool);
+      if (known) known.served = pool;
+      else this.#pools.set(pool.pool, this.#createPool(pool));
+    }
+    for (const [name, pool] of this.#pools) {
+      if (!served.some((s) => s.pool === name)) pool.served = { ...pool.served, agentIds: [] };
+      pool.wake();
+    }
+    return checkEveryMs;
+  }
+
+  #createPool(served: ServedPool): InlinePool {
+    const { db, handlers, results, onCommit, onError } = this.#options;
+    return new InlinePool(served, {
+      handlers,
+      results,
+      onError,
+      claim: async (agentIds, limit) => {
+        if (this.#workerId === null || agentIds.length === 0) return [];
+        const claimed = await claimTasks(db, { agentIds, limit, workerId: this.#workerId, claimKey: null, leaseSeconds: null });
+        if (claimed.length > 0) onCommit();
+        return claimed;
+      },
+    });
+  }
+
+  /** Extends all leases well before they expire. */
+  async #beat(): Promise<number> {
+    const due = this.#executions();
+    await Promise.all(
+      due.map(async ({ pool, execution }) => {
+        const held = await this.#options.heartbeats.beat({ attemptId: execution.task.attemptId, progress: null, checkpoint: null, usage: [] });
+        this.#heed(pool, execution, held);
+      }),
+    );
+    const shortest = Math.min(60, ...this.served.map(({ leaseSeconds }) => leaseSeconds));
+    return (shortest * 1000) / 3;
+  }
+
+  #heed(pool: InlinePool, execution: Execution, held: HeldLease | null): void {
+    if (held?.cancelDeadline) execution.abort('CANCELLED');
+    // Its own result may just have ended it: then it is not held any more either.
+    if (!held && pool.execution(execution.task.attemptId)) pool.drop(execution);
+  }
+
+  #executions(): { pool: InlinePool; execution: Execution }[] {
+    return [...this.#pools.values()].flatMap((pool) => [...pool.executions].map((execution) => ({ pool, execution })));
+  }
+}

@@ -1,0 +1,193 @@
+import { once } from 'node:events';
+import type { Signal } from '../changelog/signal.ts';
+import type { Database } from '../db/pool.ts';
+import { fromPublicId } from '../domain/ids.ts';
+import { checkJson } from '../domain/json.ts';
+import { isLeaseToken, leaseToken } from '../domain/lease-token.ts';
+import { limits } from '../domain/limits.ts';
+import { InvalidInputError, isInvalidInput, parsed } from '../domain/problems.ts';
+import { parseInteger, parseName, parseOptionalName } from '../domain/text.ts';
+import { parseUsage } from '../result/parse-usage.ts';
+import { type ClaimedTask, claimTasks } from '../scheduler/claim-tasks.ts';
+import type { Heartbeat, Heartbeats } from './heartbeats.ts';
+import type { Assignment, ClaimTasksInput, ClaimTasksOutcome, ExtendLeaseInput, LeaseStatus, PullDispatch } from './types.ts';
+import type { WorkerRegistry } from './worker-registry.ts';
+
+export interface PullDispatchOptions {
+  db: Database;
+  signal: Signal;
+  heartbeats: Heartbeats;
+  workers: WorkerRegistry;
+  secretKey: Buffer;
+  /** Called after each commit that claimed something. */
+  onCommit: () => void;
+}
+
+interface Claim {
+  workerKey: string;
+  name: string | null;
+  client: string | null;
+  agents: string[] | null;
+  pool: string | null;
+  limit: number;
+  slots: number | null;
+  waitMs: number;
+  leaseSeconds: number | null;
+  claimKey: string | null;
+}
+
+/** Dispatch to workers that ask for their work. */
+export function createPullDispatch(options: PullDispatchOptions): PullDispatch & { drain(): void } {
+  const { db, signal, heartbeats, workers, secretKey, onCommit } = options;
+  const draining = new AbortController();
+
+  const claim = async (input: ClaimTasksInput, clientGone?: AbortSignal): Promise<ClaimTasksOutcome> => {
+    const request = parsed(() => parseClaim(input));
+    if (isInvalidInput(request)) return request;
+    const agents = await findAgents(db, request);
+    if (isInvalidInput(agents)) return agents;
+    const workerId = await workers.seen({
+      workerKey: request.workerKey,
+      name: request.name ?? request.workerKey,
+      client: request.client,
+      agents: agents.map(({ name }) => name),
+      pools: request.pool === null ? [] : [request.pool],
+      slots: request.slots,
+    });
+    const ends = [AbortSignal.timeout(request.waitMs), draining.signal, ...(clientGone ? [clientGone] : [])];
+    const end = AbortSignal.any(ends);
+    for (;;) {
+      const change = changeOf(signal, end);
+      // A client that left would hold leases that nobody works on.
+      if (clientGone?.aborted) return { kind: 'ClaimTasksSuccess', assignments: [], retryAfterSeconds: 0 };
+      const claimed = await claimTasks(db, {
+        agentIds: agents.map(({ id }) => id),
+        limit: request.limit,
+        workerId,
+        claimKey: request.claimKey,
+        leaseSeconds: request.leaseSeconds,
+      });
+      if (claimed.length > 0) {
+        onCommit();
+        return { kind: 'ClaimTasksSuccess', assignments: claimed.map((task) => assignment(secretKey, task)), retryAfterSeconds: 0 };
+      }
+      if (end.aborted) return { kind: 'ClaimTasksSuccess', assignments: [], retryAfterSeconds: request.waitMs > 0 ? 0 : 1 };
+      await change;
+    }
+  };
+
+  const extend = async (input: ExtendLeaseInput, index: number): Promise<LeaseStatus> => {
+    const stale: LeaseStatus = { attemptId: input.attemptId, state: 'STALE', leaseSeconds: null, leaseExpiresAt: null, cancelDeadline: null };
+    const attemptId = fromPublicId('att', input.attemptId);
+    if (attemptId === null || !isLeaseToken(secretKey, attemptId, input.leaseToken)) return stale;
+    const held = await heartbeats.beat(parseHeartbeat(input, attemptId, `leases[${index}]`));
+    if (!held) return stale;
+    return {
+      attemptId: input.attemptId,
+      state: held.cancelDeadline ? 'CANCEL_REQUESTED' : 'HELD',
+      leaseSeconds: held.leaseSeconds,
+      leaseExpiresAt: held.expiresAt,
+      cancelDeadline: held.cancelDeadline,
+    };
+  };
+
+  return {
+    claimTasks: claim,
+    extendLeases: (leases) => Promise.all(leases.map(extend)),
+    drain: () => draining.abort(),
+  };
+}
+
+/** Settles at the next change, or at the end of the wait. Asked for before the claim, so that none slips between. */
+async function changeOf(signal: Signal, end: AbortSignal): Promise<void> {
+  let stop = (): void => {};
+  const change = new Promise<void>((resolve) => {
+    stop = signal.onChange(resolve);
+  });
+  const ended = end.aborted ? Promise.resolve() : once(end, 'abort').catch(() => {});
+  await Promise.race([change, ended]);
+  stop();
+}
+
+function parseClaim(input: ClaimTasksInput): Claim {
+  const { waitSeconds = 0, leaseSeconds = null, slots = null } = input;
+  if (!((waitSeconds ?? 0) >= 0 && (waitSeconds ?? 0) <= limits.waitSeconds)) {
+    throw new InvalidInputError('waitSeconds', `waitSeconds must be from 0 to ${limits.waitSeconds}.`);
+  }
+  if ((input.agents ?? null) === null && (input.pool ?? null) === null) {
+    throw new InvalidInputError('agents', 'Name the agents, the pool, or both.');
+  }
+  return {
+    workerKey: parseName(input.workerId, 'workerId'),
+    name: parseOptionalName(input.name, 'name'),
+    client: parseOptionalName(input.client, 'client'),
+    agents: input.agents?.map((name, i) => parseName(name, `agents[${i}]`)) ?? null,
+    pool: parseOptionalName(input.pool, 'pool'),
+    limit: parseInteger(input.limit, 'limit', 1, limits.claim),
+    slots: slots === null ? null : parseInteger(slots, 'slots', 0, limits.slots),
+    waitMs: (waitSeconds ?? 0) * 1000,
+    leaseSeconds:
+      leaseSeconds === null ? null : parseInteger(leaseSeconds, 'leaseSeconds', limits.leaseSeconds.min, limits.leaseSeconds.max),
+    claimKey: parseOptionalName(input.idempotencyKey, 'idempotencyKey'),
+  };
+}
+
+const agentsSql = `
+select a.id, a.name, a.dispatch_kind as dispatch, p.name as pool
+  from runplane.agents a join runplane.queues q on q.id = a.queue_id join runplane.pools p on p.id = q.pool_id
+ where ($1::text[] is null or a.name = any($1)) and ($2::text is null or p.name = $2 or a.name = any($1))`;
+
+async function findAgents(db: Database, claim: Claim) {
+  const { rows } = await db.query<{ id: string; name: string; dispatch: string; pool: string }>({
+    name: 'agents-to-claim',
+    text: agentsSql,
+    values: [claim.agents, claim.pool],
+  });
+  return parsed(() => {
+    for (const [i, name] of claim.agents?.entries() ?? []) {
+      const agent = rows.find((row) => row.name === name);
+      if (!agent) throw new InvalidInputError(`agents[${i}]`, `There is no agent ${JSON.stringify(name)}.`);
+      if (agent.dispatch !== 'PULL') throw new InvalidInputError(`agents[${i}]`, `Agent ${name} is not dispatched to workers.`);
+    }
+    return rows.filter((row) => row.dispatch === 'PULL' && (claim.pool === null || row.pool === claim.pool));
+  });
+}
+
+function parseHeartbeat(input: ExtendLeaseInput, attemptId: string, at: string): Heartbeat {
+  const { progress = null } = input;
+  if (progress !== null && !(progress >= 0 && progress <= 1)) {
+    throw new InvalidInputError(`${at}.progress`, `${at}.progress must be from 0 to 1.`);
+  }
+  const usage = parseUsage(input.usage, `${at}.usage`);
+  const unnamed = usage.findIndex((entry) => entry.responseId === null);
+  if (unnamed >= 0) {
+    throw new InvalidInputError(`${at}.usage[${unnamed}].responseId`, 'Usage in a heartbeat needs a responseId, so that it counts once.');
+  }
+  const checkpoint = input.checkpoint ?? null;
+  return {
+    attemptId,
+    progress,
+    checkpoint:
+      checkpoint === null
+        ? null
+        : { value: checkJson(checkpoint, `${at}.checkpoint`, { repair: true, maxBytes: limits.checkpointBytes }).value },
+    usage,
+  };
+}
+
+function assignment(secretKey: Buffer, task: ClaimedTask): Assignment {
+  const { expiresAt, handler: _, ...rest } = task;
+  return {
+    ...rest,
+    leaseToken: leaseToken(secretKey, task.attemptId),
+    leaseExpiresAt: expiresAt,
+    timeoutAt: task.timeoutSeconds === null ? null : new Date(task.startedAt.getTime() + task.timeoutSeconds * 1000),
+    traceparent: traceparent(task.attemptId),
+  };
+}
+
+/** W3C trace context of an attempt: its UUID is the trace id, so both find each other without a lookup. */
+const traceparent = (attemptId: string): string => {
+  const hex = attemptId.replaceAll('-', '');
+  return `00-${hex}-${hex.slice(16)}-01`;
+};

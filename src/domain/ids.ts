@@ -1,0 +1,50 @@
+import { TypeID } from 'typeid-js';
+import { uuidv7 } from 'uuidv7';
+
+/** Kinds of objects, as the prefix of their public ids. */
+export type IdPrefix =
+  | 'run'
+  | 'task'
+  | 'att'
+  | 'evt'
+  | 'job'
+  | 'agent'
+  | 'thr'
+  | 'queue'
+  | 'pool'
+  | 'route'
+  | 'dlq'
+  | 'asset'
+  | 'mat'
+  | 'tok'
+  | 'audit'
+  | 'wrk'
+  | 'chg';
+
+/** A new UUIDv7 in its text form, as stored. */
+export const newUuid = (): string => uuidv7();
+
+/** The public id of a stored UUID: a TypeID such as run_01j9…, sortable by time. */
+export const toPublicId = (prefix: IdPrefix, uuid: string): string => TypeID.fromUUID(prefix, uuid).toString();
+
+/** The UUID behind a public id; null when the text is no id of that kind. */
+export function fromPublicId(prefix: IdPrefix, id: string): string | null {
+  try {
+    return TypeID.fromString(id, prefix).toUUID();
+  } catch {
+    return null;
+  }
+}
+
+/** The kind and UUID of any public id; null when the text is none. */
+export function parsePublicId(id: string): { prefix: IdPrefix; uuid: string } | null {
+  const prefix = id.slice(0, Math.max(0, id.lastIndexOf('_'))) as IdPrefix;
+  const uuid = fromPublicId(prefix, id);
+  return uuid === null ? null : { prefix, uuid };
+}
+
+/** The id of a change-log entry: its number in the low half of a UUID. */
+export const changeUuid = (number: number): string => {
+  const hex = number.toString(16).padStart(16, '0');
+  return `00000000-0000-0000-${hex.slice(0, 4)}-${hex.slice(4)}`;
+};

@@ -1,0 +1,82 @@
+/** Expected failures of commands. They are values, not exceptions: each names what to change. */
+export interface InvalidInput {
+  kind: 'InvalidInput';
+  message: string;
+  field: string | null;
+}
+export interface NotFound {
+  kind: 'NotFound';
+  message: string;
+}
+export interface IllegalState {
+  kind: 'IllegalState';
+  message: string;
+  status: string;
+}
+export interface JobNotFound {
+  kind: 'JobNotFound';
+  message: string;
+}
+export interface IdempotencyConflict {
+  kind: 'IdempotencyConflict';
+  message: string;
+  /** UUID of the run or event that the key made. */
+  existingId: string;
+}
+export interface ConfigError {
+  message: string;
+  reason: 'MISSING_REQUIRED_FIELD' | 'FIELD_NOT_DEFINED' | 'TYPE_MISMATCH' | 'CONSTRAINT_VIOLATED';
+  path: string[];
+}
+export interface RunConfigValidationInvalid {
+  kind: 'RunConfigValidationInvalid';
+  message: string;
+  errors: ConfigError[];
+}
+/** Whether it was applied is unknown: repeat with the same key. */
+export interface Unavailable {
+  kind: 'Unavailable';
+  message: string;
+  retryAfterSeconds: number | null;
+}
+export interface LeaseTokenInvalid {
+  kind: 'LeaseTokenInvalid';
+  message: string;
+}
+export interface ResultConflict {
+  kind: 'ResultConflict';
+  message: string;
+  attemptId: string;
+}
+
+export const invalidInput = (field: string | null, message: string): InvalidInput => ({
+  kind: 'InvalidInput',
+  message,
+  field,
+});
+export const notFound = (what: string, name: string): NotFound => ({
+  kind: 'NotFound',
+  message: `There is no ${what} ${JSON.stringify(name)}.`,
+});
+
+/** Thrown by the parsers of the edge, caught by the service that called them and returned as its value. */
+export class InvalidInputError extends Error {
+  readonly problem: InvalidInput;
+  constructor(field: string | null, message: string) {
+    super(message);
+    this.problem = invalidInput(field, message);
+  }
+}
+
+/** Runs a parser: its result, or the problem that it found. */
+export function parsed<T>(parse: () => T): T | InvalidInput {
+  try {
+    return parse();
+  } catch (error) {
+    if (error instanceof InvalidInputError) return error.problem;
+    throw error;
+  }
+}
+
+export const isInvalidInput = (value: unknown): value is InvalidInput =>
+  typeof value === 'object' && value !== null && 'kind' in value && value.kind === 'InvalidInput';

@@ -1,0 +1,139 @@
+import type {
+  IdempotencyConflict,
+  IllegalState,
+  InvalidInput,
+  JobNotFound,
+  LeaseTokenInvalid,
+  NotFound,
+  ResultConflict,
+  RunConfigValidationInvalid,
+  Unavailable,
+} from './domain/problems.ts';
+
+/**
+ * execution: the code of a failed task. problem: the type of a member of a result union. graphql: extensions.code of a
+ * GraphQL error. start: why the server did not start.
+ */
+export type ErrorPlace = 'execution' | 'problem' | 'graphql' | 'start';
+
+export interface ErrorEntry<Code extends string = string> {
+  code: Code;
+  /** What it means and what to do; a single error may say more. */
+  message: string;
+  /** Whether the same request, or the same work, may succeed when it is repeated unchanged. */
+  retryable: boolean;
+  where: ErrorPlace;
+}
+
+type Meaning = Pick<ErrorEntry, 'message' | 'retryable'>;
+
+type Problem =
+  | IdempotencyConflict
+  | IllegalState
+  | InvalidInput
+  | JobNotFound
+  | LeaseTokenInvalid
+  | NotFound
+  | ResultConflict
+  | RunConfigValidationInvalid
+  | Unavailable;
+
+const execution = {
+  LEASE_LOST: {
+    message: 'The lease of the task was lost too often in a row: it probably kills its workers.',
+    retryable: true,
+  },
+  TIMED_OUT: { message: "The attempt ran longer than the agent's timeoutSeconds.", retryable: true },
+  DEPENDENCY_FAILED: { message: 'A step that this one depends on did not complete.', retryable: false },
+  INPUT_TEMPLATE_FAILED: {
+    message: "The step's input template cannot be rendered for this run.",
+    retryable: false,
+  },
+} as const satisfies Record<string, Meaning>;
+
+const problem: Record<Problem['kind'], Meaning> = {
+  InvalidInput: { message: 'A field of the input is wrong; field names it.', retryable: false },
+  NotFound: { message: 'What the input names does not exist.', retryable: false },
+  IllegalState: {
+    message: 'The status or version of the object does not allow the action.',
+    retryable: false,
+  },
+  JobNotFound: { message: 'The job does not exist or is disabled.', retryable: false },
+  RunConfigValidationInvalid: {
+    message: "The config does not satisfy the job's schema; errors has every fault.",
+    retryable: false,
+  },
+  IdempotencyConflict: {
+    message: 'The idempotency key was used before with another input.',
+    retryable: false,
+  },
+  Unavailable: {
+    message: 'The database cannot be reached; whether it was applied is unknown. Repeat with the same key.',
+    retryable: true,
+  },
+  LeaseTokenInvalid: {
+    message: 'The token does not belong to the attempt, or there is no such attempt.',
+    retryable: false,
+  },
+  ResultConflict: {
+    message: 'This attempt reported another result before; what was stored first stands.',
+    retryable: false,
+  },
+};
+
+const graphql = {
+  BAD_USER_INPUT: { message: 'An argument is outside its range or form.', retryable: false },
+  INVALID_CURSOR: { message: 'The cursor is none of this list, filter or order.', retryable: false },
+  CURSOR_EXPIRED: {
+    message:
+      'The cursor is older than what is kept, or of another database; extensions.cursor restarts from now.',
+    retryable: false,
+  },
+  SLOW_CONSUMER: {
+    message: 'The subscriber fell too far behind; resume from the last cursor it got.',
+    retryable: true,
+  },
+  PAGE_TOO_LARGE: { message: 'More entries were asked for than a page may have.', retryable: false },
+  BATCH_TOO_LARGE: { message: 'The batch has more entries than one mutation may have.', retryable: false },
+  BODY_TOO_LARGE: { message: 'The request body is larger than it may be.', retryable: false },
+  UNAVAILABLE: {
+    message: 'The database cannot be reached or is too busy; repeat in a moment.',
+    retryable: true,
+  },
+  INTERNAL_SERVER_ERROR: {
+    message: 'The server failed; its log has the cause under the request id.',
+    retryable: true,
+  },
+} as const satisfies Record<string, Meaning>;
+
+const start = {
+  CONFIGURATION_INVALID: {
+    message: 'Settings in the environment are wrong; every fault is listed.',
+    retryable: false,
+  },
+  PORT_IN_USE: { message: 'Another process listens on RUNPLANE_PORT.', retryable: false },
+  DATA_DIRECTORY_UNUSABLE: {
+    message: 'The embedded Postgres cannot run on RUNPLANE_DATA_DIR; the message says why and what to do.',
+    retryable: false,
+  },
+  DATABASE_UNREACHABLE: { message: 'No connection to DATABASE_URL could be made.', retryable: true },
+} as const satisfies Record<string, Meaning>;
+
+export type ErrorCode =
+  | keyof typeof execution
+  | keyof typeof problem
+  | keyof typeof graphql
+  | keyof typeof start;
+
+const entries = (where: ErrorPlace, meanings: Record<string, Meaning>): [string, ErrorEntry][] =>
+  Object.entries(meanings).map(([code, meaning]) => [code, { code, ...meaning, where }]);
+
+/** Every code that the product gives. docs/errors.md says the same to its users. */
+export const errors = Object.freeze(
+  Object.fromEntries([
+    ...entries('execution', execution),
+    ...entries('problem', problem),
+    ...entries('graphql', graphql),
+    ...entries('start', start),
+  ]),
+) as { readonly [Code in ErrorCode]: Readonly<ErrorEntry<Code>> };

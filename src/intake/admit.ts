@@ -1,0 +1,145 @@
+import { encodeCursor } from '../changelog/cursor.ts';
+import type { Queryable } from '../db/pool.ts';
+import { newUuid, toPublicId } from '../domain/ids.ts';
+import type { IdempotencyConflict, JobNotFound } from '../domain/problems.ts';
+import { fanOut, loadRoutes, type StoredEvent } from './fan-out.ts';
+import { findRemembered, keyName, type Remembered, remember } from './idempotency.ts';
+import { findReplayedEvents, insertEvents } from './insert-events.sql.ts';
+import { insertRuns } from './insert-runs.sql.ts';
+import type { JobCatalog } from './job-catalog.ts';
+import type { IncomingEvent } from './parse-event.ts';
+import type { IdempotencyKey, Launch } from './parse-launch.ts';
+import { isPlan, planRun, type RunPlan } from './plan-run.ts';
+import type { LaunchRunOutcome, PublishEventOutcome, RouteRefusal } from './types.ts';
+
+/** One command of a group: a launch, or an event with all that it launches. */
+export type Admission = { launch: Launch } | { event: IncomingEvent };
+export type AdmissionOutcome = LaunchRunOutcome | PublishEventOutcome;
+
+interface Planned {
+  index: number;
+  key: IdempotencyKey | null;
+  objectId: string;
+  plans: RunPlan[];
+  event: { stored: StoredEvent; refusals: RouteRefusal[] } | null;
+}
+
+const keyOf = (admission: Admission): IdempotencyKey | null =>
+  'launch' in admission ? admission.launch.key : admission.event.key;
+
+/** Another transaction was faster with a key of the group: the group is repeated and finds what that one made. */
+export class KeyTaken extends Error {}
+
+/** Admits a group in one transaction, each member with its own outcome. Keys within a group are distinct. */
+export async function admit(
+  tx: Queryable,
+  epoch: string,
+  catalog: JobCatalog,
+  admissions: readonly Admission[],
+): Promise<AdmissionOutcome[]> {
+  const outcomes = new Map<number, AdmissionOutcome>();
+  await answerRepeated(tx, epoch, admissions, outcomes);
+  const planned = await plan(tx, catalog, admissions, outcomes);
+
+  const keyed = planned.flatMap(({ key, objectId }) => (key ? [{ key, objectId }] : []));
+  if ((await remember(tx, keyed)).size > 0) throw new KeyTaken();
+  await insertEvents(tx, planned.flatMap(({ event }) => event ?? []));
+  await insertRuns(tx, planned.flatMap(({ plans }) => plans));
+
+  const cursor = planned.length > 0 ? encodeCursor(epoch, { xid: await startOfOpenTransactions(tx), id: 0 }) : '';
+  for (const { index, plans, event, objectId } of planned) {
+    const runIds = plans.map(({ run }) => run.id);
+    outcomes.set(
+      index,
+      event
+        ? { kind: 'PublishEventSuccess', eventId: objectId, runIds, refusals: event.refusals, replayed: false, cursor }
+        : { kind: 'LaunchRunSuccess', runId: objectId, replayed: false, cursor },
+    );
+  }
+  return admissions.map((_, index) => outcomes.get(index) as AdmissionOutcome);
+}
+
+/** Answers the members whose key was used before: with what it made then, or with a conflict. */
+async function answerRepeated(
+  tx: Queryable,
+  epoch: string,
+  admissions: readonly Admission[],
+  outcomes: Map<number, AdmissionOutcome>,
+): Promise<void> {
+  const known = await findRemembered(tx, admissions.flatMap((admission) => keyOf(admission) ?? []));
+  if (known.size === 0) return;
+  const events = await findReplayedEvents(tx, [...known.values()].map((r) => r.objectId));
+  for (const [index, admission] of admissions.entries()) {
+    const key = keyOf(admission);
+    const before = key && known.get(keyName(key));
+    if (!key || !before) continue;
+    outcomes.set(index, before.digest.equals(key.digest) ? replayed(before, epoch, events) : conflict(key, before));
+  }
+}
+
+function replayed(
+  before: Remembered,
+  epoch: string,
+  events: ReadonlyMap<string, { refusals: RouteRefusal[]; runIds: string[] }>,
+): AdmissionOutcome {
+  const cursor = encodeCursor(epoch, { xid: before.xid, id: 0 });
+  const event = events.get(before.objectId);
+  return event
+    ? { kind: 'PublishEventSuccess', eventId: before.objectId, ...event, replayed: true, cursor }
+    : { kind: 'LaunchRunSuccess', runId: before.objectId, replayed: true, cursor };
+}
+
+const conflict = (key: IdempotencyKey, before: Remembered): IdempotencyConflict => ({
+  kind: 'IdempotencyConflict',
+  existingId: before.objectId,
+  message:
+    key.kind === 'launch'
+      ? 'This idempotency key launched a run with another input. Use a new key for new input.'
+      : `This idempotency key was used on topic ${key.scope} with another payload. Use a new key for a new event.`,
+});
+
+const jobNotFound = (name: string): JobNotFound => ({
+  kind: 'JobNotFound',
+  message: `There is no enabled job ${JSON.stringify(name)}.`,
+});
+
+async function plan(
+  tx: Queryable,
+  catalog: JobCatalog,
+  admissions: readonly Admission[],
+  outcomes: Map<number, AdmissionOutcome>,
+): Promise<Planned[]> {
+  const open = [...admissions.entries()].filter(([index]) => !outcomes.has(index));
+  const routes = open.some(([, admission]) => 'event' in admission) ? await loadRoutes(tx) : [];
+  const names = new Set(open.flatMap(([, admission]) => ('launch' in admission ? [admission.launch.job] : [])));
+  const jobs = await catalog.load(tx, [...names], [...new Set(routes.map((route) => route.jobId))]);
+  const byName = new Map(jobs.map((job) => [job.name, job]));
+  const byId = new Map(jobs.map((job) => [job.id, job]));
+
+  const planned: Planned[] = [];
+  for (const [index, admission] of open) {
+    if ('event' in admission) {
+      const { event } = admission;
+      const id = newUuid();
+      const stored = { id, correlationId: event.correlationId ?? toPublicId('evt', id), event };
+      const { plans, refusals } = fanOut(stored, routes, byId);
+      planned.push({ index, key: event.key, objectId: id, plans, event: { stored, refusals } });
+      continue;
+    }
+    const { launch } = admission;
+    const job = byName.get(launch.job);
+    const run = job ? planRun(launch, job, null) : jobNotFound(launch.job);
+    if (isPlan(run)) planned.push({ index, key: launch.key, objectId: run.run.id, plans: [run], event: null });
+    else outcomes.set(index, run);
+  }
+  return planned;
+}
+
+/** Everything before this transaction id is over: the position before whatever this transaction logs. */
+async function startOfOpenTransactions(tx: Queryable): Promise<bigint> {
+  const { rows } = await tx.query<{ xid: string }>({
+    name: 'oldest-open-transaction',
+    text: 'select pg_snapshot_xmin(pg_current_snapshot())::text as xid',
+  });
+  return BigInt(rows[0]?.xid ?? 0);
+}

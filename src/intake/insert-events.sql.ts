@@ -1,0 +1,45 @@
+import type { Queryable } from '../db/pool.ts';
+import type { StoredEvent } from './fan-out.ts';
+import type { RouteRefusal } from './types.ts';
+
+const insertEventsSql = `
+insert into runplane.events (id, topic, idempotency_key, correlation_id, source, payload, customer, labels, refusals)
+select e.id, e.topic, e.idempotency_key, e.correlation_id, 'GRAPHQL', e.payload -> 'value', e.customer, e.labels, e.refusals
+  from json_to_recordset($1::json) as e(id uuid, topic text, idempotency_key text, correlation_id text, payload jsonb,
+                                        customer text, labels jsonb, refusals jsonb)`;
+
+export async function insertEvents(
+  tx: Queryable,
+  events: readonly { stored: StoredEvent; refusals: readonly RouteRefusal[] }[],
+): Promise<void> {
+  if (events.length === 0) return;
+  const rows = events.map(({ stored, refusals }) => ({
+    id: stored.id,
+    topic: stored.event.topic,
+    idempotency_key: stored.event.key?.text ?? null,
+    correlation_id: stored.correlationId,
+    payload: { value: stored.event.payload },
+    customer: stored.event.customer,
+    labels: stored.event.labels,
+    refusals,
+  }));
+  await tx.query({ name: 'insert-events', text: insertEventsSql, values: [JSON.stringify(rows)] });
+}
+
+const replayedEventsSql = `
+select e.id, e.refusals, array(select r.id from runplane.runs r where r.event_id = e.id order by r.route) as "runIds"
+  from runplane.events e where e.id = any($1)`;
+
+/** What these events launched when they were stored. */
+export async function findReplayedEvents(
+  tx: Queryable,
+  ids: readonly string[],
+): Promise<Map<string, { refusals: RouteRefusal[]; runIds: string[] }>> {
+  if (ids.length === 0) return new Map();
+  const { rows } = await tx.query<{ id: string; refusals: RouteRefusal[]; runIds: string[] }>({
+    name: 'replayed-events',
+    text: replayedEventsSql,
+    values: [ids],
+  });
+  return new Map(rows.map(({ id, ...event }) => [id, event]));
+}

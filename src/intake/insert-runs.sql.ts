@@ -1,0 +1,69 @@
+import type { Queryable } from '../db/pool.ts';
+import type { RunPlan } from './plan-run.ts';
+
+/**
+ * Inserts runs with all their tasks, each task in its place, and the first entry of each in the change log. One
+ * statement for any number of runs; the rows come as two JSON documents, which cost two parameters however many rows
+ * there are (more than 65,535 parameters wrap silently in the protocol).
+ *
+ * A task without dependencies goes to ready_tasks, or to delayed_tasks when its time is yet to come. Those that could
+ * be ready but have a serial key are returned: they take their place behind the key in a statement of their own.
+ */
+const insertRunsSql = `
+with moment as materialized (select runplane.clock() as now),
+given_runs as materialized (
+  select r.*, coalesce(r.available_at, m.now) as starts_at from json_to_recordset($1::json) as r(
+    id uuid, job_id uuid, job_version int, config jsonb, correlation_id text, idempotency_key text, serial_key text,
+    customer text, labels jsonb, priority smallint, event_id uuid, route text, total_tasks int, blocked_tasks int, available_at timestamptz)
+  cross join moment m),
+given_tasks as materialized (
+  select t.*, g.starts_at, not t.blocked and g.starts_at <= m.now as starts_now,
+         case when not t.blocked and g.starts_at <= m.now and t.serial_key is null then nextval('runplane.enqueue_order') end as rank
+    from json_to_recordset($2::json) as t(
+      id uuid, run_id uuid, step text, agent_id uuid, blocked boolean, priority smallint, serial_key text, input jsonb,
+      depends_on text[], runs_when runplane.step_condition, optional boolean, cancellable boolean, max_attempts int,
+      estimated_tokens bigint)
+    join given_runs g on g.id = t.run_id cross join moment m),
+new_runs as (
+  insert into runplane.runs (id, job_id, job_version, config, correlation_id, idempotency_key, serial_key, customer,
+                             labels, priority, event_id, route, open_tasks, blocked_tasks, total_tasks, available_at,
+                             created_at)
+  select g.id, g.job_id, g.job_version, g.config, g.correlation_id, g.idempotency_key, g.serial_key, g.customer,
+         g.labels, g.priority, g.event_id, g.route, g.total_tasks, g.blocked_tasks, g.total_tasks, g.starts_at, m.now
+    from given_runs g cross join moment m),
+new_tasks as (
+  insert into runplane.tasks (id, run_id, step, agent_id, state, priority, rank, serial_key, input, depends_on, runs_when,
+                              optional, cancellable, max_attempts, estimated_tokens, available_at, created_at)
+  select t.id, t.run_id, t.step, t.agent_id, (case when t.blocked then 'BLOCKED' else 'OPEN' end)::runplane.task_state,
+         t.priority, t.rank, t.serial_key, t.input -> 'value', t.depends_on, t.runs_when, t.optional, t.cancellable, t.max_attempts,
+         t.estimated_tokens, t.starts_at, m.now
+    from given_tasks t cross join moment m),
+ready as (
+  insert into runplane.ready_tasks (agent_id, priority_key, rank, task_id, run_id, sequence, attempts, ready_at)
+  select t.agent_id, -t.priority, t.rank, t.id, t.run_id, 1, 0, m.now from given_tasks t cross join moment m where t.rank is not null),
+delayed as (
+  insert into runplane.delayed_tasks (available_at, task_id, run_id, agent_id, sequence, attempts, reason, since)
+  select t.starts_at, t.id, t.run_id, t.agent_id, 1, 0, 'NOT_BEFORE', m.now
+    from given_tasks t cross join moment m where not t.starts_now and not t.blocked),
+logged as (
+insert into runplane.change_log (run_id, task_id, sequence, from_status, to_status, at)
+select g.id, null::uuid, 1, null::runplane.logged_status, 'QUEUED'::runplane.logged_status, m.now from given_runs g cross join moment m
+union all
+select t.run_id, t.id, 1, null, (case when t.blocked then 'BLOCKED' else 'ENQUEUED' end)::runplane.logged_status, m.now
+  from given_tasks t cross join moment m)
+select t.id from given_tasks t where t.starts_now and t.serial_key is not null`;
+
+export async function insertRuns(tx: Queryable, plans: readonly RunPlan[]): Promise<void> {
+  if (plans.length === 0) return;
+  const { rows: serial } = await tx.query<{ id: string }>({
+    name: 'insert-runs',
+    text: insertRunsSql,
+    values: [JSON.stringify(plans.map((plan) => plan.run)), JSON.stringify(plans.flatMap((plan) => plan.tasks))],
+  });
+  if (serial.length === 0) return;
+  await tx.query({
+    name: 'enqueue-serial-tasks',
+    text: 'select runplane.enqueue_serial_tasks($1, $2, $3)',
+    values: [serial.map(({ id }) => id), serial.map(() => 1), serial.map(() => 0)],
+  });
+}

@@ -1,0 +1,62 @@
+import { GroupCommit } from '../db/group-commit.ts';
+import type { Installation } from '../db/migrate.ts';
+import type { Database } from '../db/pool.ts';
+import { transaction } from '../db/transaction.ts';
+import { isInvalidInput, parsed } from '../domain/problems.ts';
+import { type Admission, type AdmissionOutcome, admit, KeyTaken } from './admit.ts';
+import { keyName } from './idempotency.ts';
+import { JobCatalog } from './job-catalog.ts';
+import { parseEvent } from './parse-event.ts';
+import { parseLaunch } from './parse-launch.ts';
+import type { Intake, LaunchRunInput, LaunchRunOutcome, PublishEventInput, PublishEventOutcome } from './types.ts';
+
+export interface IntakeOptions {
+  db: Database;
+  installation: Installation;
+  /** Called after each commit that stored something. */
+  onCommit(): void;
+}
+
+/** Takes launches and events in. Commands that arrive together share a transaction. */
+export function createIntake({ db, installation, onCommit }: IntakeOptions): Intake & { drained(): Promise<void> } {
+  const catalog = new JobCatalog();
+  const group = new GroupCommit<Admission, AdmissionOutcome>({
+    maxItems: 500,
+    keysOf: (admission) => {
+      const key = 'launch' in admission ? admission.launch.key : admission.event.key;
+      return key ? [keyName(key)] : [];
+    },
+    apply: async (admissions) => {
+      const outcomes = await admitOnce(admissions);
+      onCommit();
+      return outcomes;
+    },
+  });
+  const admitOnce = async (admissions: readonly Admission[]): Promise<AdmissionOutcome[]> => {
+    for (;;) {
+      try {
+        return await transaction(db, (tx) => admit(tx, installation.epoch, catalog, admissions));
+      } catch (error) {
+        if (!(error instanceof KeyTaken)) throw error;
+      }
+    }
+  };
+
+  return {
+    launchRuns: (inputs: readonly LaunchRunInput[]) =>
+      Promise.all(
+        inputs.map((input) => {
+          const launch = parsed(() => parseLaunch(input));
+          return isInvalidInput(launch) ? launch : (group.submit({ launch }) as Promise<LaunchRunOutcome>);
+        }),
+      ),
+    publishEvents: (inputs: readonly PublishEventInput[]) =>
+      Promise.all(
+        inputs.map((input) => {
+          const event = parsed(() => parseEvent(input));
+          return isInvalidInput(event) ? event : (group.submit({ event }) as Promise<PublishEventOutcome>);
+        }),
+      ),
+    drained: () => group.drained(),
+  };
+}

@@ -1,0 +1,47 @@
+import type { Queryable } from '../db/pool.ts';
+import type { StepDefinition } from '../domain/job-definition.ts';
+import type { Json } from '../domain/json.ts';
+import { type ConfigValidator, compileConfigSchema } from './validate-config.ts';
+
+/** A job's current version, ready to launch. */
+export interface LaunchableJob {
+  id: string;
+  name: string;
+  version: number;
+  steps: StepDefinition[];
+  validateConfig: ConfigValidator;
+}
+
+interface JobRow {
+  id: string;
+  name: string;
+  version: number;
+  steps: StepDefinition[];
+  configSchema: Json;
+}
+
+const currentVersions = `
+select j.id, j.name, j.version, v.steps, v.config_schema as "configSchema"
+  from runplane.jobs j join runplane.job_versions v on v.job_id = j.id and v.version = j.version
+ where j.enabled and (j.name = any($1) or j.id = any($2::uuid[]))`;
+
+/** Which version is current is asked for each launch; a version never changes, so its compiled schema is kept. */
+export class JobCatalog {
+  readonly #validators = new Map<string, ConfigValidator>();
+
+  /** The enabled ones of the jobs with these names or ids. */
+  async load(tx: Queryable, names: readonly string[], ids: readonly string[]): Promise<LaunchableJob[]> {
+    if (names.length === 0 && ids.length === 0) return [];
+    const { rows } = await tx.query<JobRow>({ name: 'current-jobs', text: currentVersions, values: [names, ids] });
+    return rows.map(({ configSchema, ...job }) => ({ ...job, validateConfig: this.#validator(job, configSchema) }));
+  }
+
+  #validator(job: { id: string; version: number }, schema: Json): ConfigValidator {
+    const key = `${job.id}:${job.version}`;
+    const known = this.#validators.get(key);
+    if (known) return known;
+    const validator = compileConfigSchema(schema);
+    this.#validators.set(key, validator);
+    return validator;
+  }
+}

@@ -1,0 +1,103 @@
+import { digest, hashKey } from '../domain/digest.ts';
+import { checkJson, isJsonObject, type JsonObject } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
+import { InvalidInputError } from '../domain/problems.ts';
+import { parseInteger, parseLabels, parseName, parseOptionalName } from '../domain/text.ts';
+import type { LaunchRunInput, LaunchStepInput } from './types.ts';
+
+export interface IdempotencyKey {
+  kind: 'launch' | 'event';
+  /** Keys of events are unique per topic. */
+  scope: string;
+  text: string;
+  hash: Buffer;
+  /** Of the input: the same key with another digest is a conflict. */
+  digest: Buffer;
+}
+
+export interface StepOverride {
+  estimatedTokens: number | null;
+  priority: number | null;
+  maxAttempts: number | null;
+  serialKey: string | null;
+}
+
+/** A launch that passed every check that needs no database. */
+export interface Launch {
+  job: string;
+  config: JsonObject;
+  key: IdempotencyKey | null;
+  correlationId: string | null;
+  priority: number;
+  customer: string | null;
+  labels: Record<string, string>;
+  estimatedTokens: number | null;
+  availableAt: Date | null;
+  serialKey: string | null;
+  steps: Map<string, StepOverride>;
+}
+
+/** Checks a launch; throws InvalidInputError. */
+export function parseLaunch(input: LaunchRunInput): Launch {
+  const config = input.config ?? {};
+  if (!isJsonObject(config)) throw new InvalidInputError('config', 'config must be a JSON object.');
+  const launch = {
+    job: parseName(input.job, 'job'),
+    config: checkJson(config, 'config').value as JsonObject,
+    correlationId: parseOptionalName(input.correlationId, 'correlationId'),
+    priority: parsePriority(input.priority ?? 0, 'priority'),
+    customer: parseOptionalName(input.customer, 'customer'),
+    labels: parseLabels(input.labels, 'labels'),
+    estimatedTokens: parseEstimate(input.estimatedTokens, 'estimatedTokens'),
+    availableAt: parseAvailableAt(input.availableAt),
+    serialKey: parseOptionalName(input.serialKey, 'serialKey'),
+    steps: parseSteps(input.steps ?? []),
+  };
+  const text = parseOptionalName(input.idempotencyKey, 'idempotencyKey');
+  const key: IdempotencyKey | null = text === null ? null : {
+    kind: 'launch',
+    scope: '',
+    text,
+    hash: hashKey(text),
+    digest: digest({
+      ...launch,
+      availableAt: launch.availableAt?.toISOString() ?? null,
+      steps: Object.fromEntries(launch.steps),
+    }),
+  };
+  return { ...launch, key };
+}
+
+export const parsePriority = (value: number, field: string): number =>
+  parseInteger(value, field, -limits.priority, limits.priority);
+
+export const parseEstimate = (value: number | null | undefined, field: string): number | null =>
+  value === null || value === undefined ? null : parseInteger(value, field, 0, Number.MAX_SAFE_INTEGER);
+
+function parseAvailableAt(at: Date | null | undefined): Date | null {
+  if (!at) return null;
+  const year = at.getUTCFullYear();
+  if (Number.isNaN(year) || year < 1970 || year > 9999) {
+    throw new InvalidInputError('availableAt', 'availableAt must be a time in the years 1970 to 9999.');
+  }
+  return at;
+}
+
+function parseSteps(steps: readonly LaunchStepInput[]): Map<string, StepOverride> {
+  if (steps.length > limits.stepsOfJob) {
+    throw new InvalidInputError('steps', `steps has ${steps.length} entries; at most ${limits.stepsOfJob} are allowed.`);
+  }
+  const overrides = new Map<string, StepOverride>();
+  for (const [i, step] of steps.entries()) {
+    const at = `steps[${i}]`;
+    const name = parseName(step.step, `${at}.step`);
+    if (overrides.has(name)) throw new InvalidInputError(`${at}.step`, `The step ${name} is given twice.`);
+    overrides.set(name, {
+      estimatedTokens: parseEstimate(step.estimatedTokens, `${at}.estimatedTokens`),
+      priority: step.priority == null ? null : parsePriority(step.priority, `${at}.priority`),
+      maxAttempts: step.maxAttempts == null ? null : parseInteger(step.maxAttempts, `${at}.maxAttempts`, 1, limits.maxAttempts),
+      serialKey: parseOptionalName(step.serialKey, `${at}.serialKey`),
+    });
+  }
+  return overrides;
+}

@@ -1,0 +1,81 @@
+import { checkJson, isStorable, type Json } from '../domain/json.ts';
+import { InvalidInputError } from '../domain/problems.ts';
+import { parseInteger, parseName } from '../domain/text.ts';
+import { templateFault } from './template-syntax.ts';
+
+/** The largest value of an integer column. */
+export const maxInteger = 2_147_483_647;
+const maxTextBytes = 8192;
+
+export const parseIfVersion = (value: number | null | undefined): number | null =>
+  parseOptionalInteger(value, 'ifVersion', 0, maxInteger);
+
+export const parseOptionalInteger = (
+  value: number | null | undefined,
+  field: string,
+  min: number,
+  max: number,
+): number | null => (value == null ? null : parseInteger(value, field, min, max));
+
+/** Text for people: a description, a reason. */
+export function parseOptionalText(value: string | null | undefined, field: string): string | null {
+  if (value == null) return null;
+  if (!isStorable(value)) {
+    throw new InvalidInputError(
+      field,
+      `${field} contains NUL or an unpaired surrogate, which cannot be stored.`,
+    );
+  }
+  const bytes = Buffer.byteLength(value);
+  if (bytes > maxTextBytes) {
+    throw new InvalidInputError(
+      field,
+      `${field} is ${bytes} bytes long; at most ${maxTextBytes} are allowed.`,
+    );
+  }
+  return value;
+}
+
+/** A number in a range; throws with the range. */
+export function parseNumber(value: number, field: string, min: number, max: number): number {
+  if (!(value >= min && value <= max))
+    throw new InvalidInputError(field, `${field} must be a number from ${min} to ${max}.`);
+  return value;
+}
+
+/** Names without duplicates. */
+export function parseNames(
+  values: readonly string[] | null | undefined,
+  field: string,
+  max: number,
+): string[] {
+  if (values == null) return [];
+  refuseTooMany(values, field, max);
+  const names = values.map((value, i) => parseName(value, `${field}[${i}]`));
+  refuseDuplicates(names, field);
+  return names;
+}
+
+export function refuseTooMany(values: readonly unknown[], field: string, max: number): void {
+  if (values.length > max) {
+    throw new InvalidInputError(field, `${field} has ${values.length} entries; at most ${max} are allowed.`);
+  }
+}
+
+export function refuseDuplicates(names: readonly string[], field: string): void {
+  const twice = names.find((name, i) => names.indexOf(name) !== i);
+  if (twice !== undefined)
+    throw new InvalidInputError(field, `${field} names ${JSON.stringify(twice)} twice.`);
+}
+
+/** A JSON value; absent is null. */
+export const parseJson = (value: unknown, field: string): Json => checkJson(value ?? null, field).value;
+
+/** A json-e template whose syntax is right. Whether it renders depends on what it is given. */
+export function parseTemplate(value: unknown, field: string): Json {
+  const template = parseJson(value, field);
+  const fault = templateFault(template);
+  if (fault)
+    throw new InvalidInputError(field, `${field}${fault.path} is no json-e template: ${fault.message}.`);
+  return template;
+}

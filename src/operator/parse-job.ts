@@ -1,0 +1,80 @@
+import { findCycle, type StepDefinition } from '../domain/job-definition.ts';
+import { isJsonObject, type Json } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
+import { InvalidInputError } from '../domain/problems.ts';
+import { parseName, parseOptionalName } from '../domain/text.ts';
+import { compileConfigSchema } from '../intake/validate-config.ts';
+import {
+  parseJson,
+  parseNames,
+  parseOptionalInteger,
+  parseTemplate,
+  refuseDuplicates,
+  refuseTooMany,
+} from './parse-fields.ts';
+import type { JobStepInput } from './types.ts';
+
+/** A step as a user sees it: with its agent's name. */
+export type StepSpec = Omit<StepDefinition, 'agentId'> & { agent: string };
+
+const maxAssetsRead = 100;
+
+export function parseSteps(inputs: readonly JobStepInput[]): StepSpec[] {
+  if (inputs.length === 0)
+    throw new InvalidInputError('steps', 'steps is empty; a job has at least one step.');
+  refuseTooMany(inputs, 'steps', limits.stepsOfJob);
+  const steps = inputs.map((input, i) => parseStep(input, `steps[${i}]`));
+  const names = steps.map((step) => step.name);
+  refuseDuplicates(names, 'steps');
+  for (const [i, step] of steps.entries()) {
+    const unknown = step.dependsOn.find((name) => !names.includes(name));
+    if (unknown !== undefined) {
+      const field = `steps[${i}].dependsOn`;
+      throw new InvalidInputError(
+        field,
+        `${field} names ${JSON.stringify(unknown)}, which is no step of this job.`,
+      );
+    }
+  }
+  const cycle = findCycle(steps);
+  if (cycle)
+    throw new InvalidInputError(
+      'steps',
+      `The steps depend on each other in a circle: ${cycle.join(' -> ')}.`,
+    );
+  return steps;
+}
+
+const parseStep = (input: JobStepInput, at: string): StepSpec => ({
+  name: parseName(input.name, `${at}.name`),
+  agent: parseName(input.agent, `${at}.agent`),
+  dependsOn: parseNames(input.dependsOn, `${at}.dependsOn`, limits.stepsOfJob),
+  when: input.when ?? 'DEPENDENCIES_COMPLETED',
+  cancellable: input.cancellable ?? true,
+  optional: input.optional ?? false,
+  input: parseTemplate(input.input, `${at}.input`),
+  assetKey: parseOptionalName(input.assetKey, `${at}.assetKey`),
+  readsAssetKeys: parseNames(input.readsAssetKeys, `${at}.readsAssetKeys`, maxAssetsRead),
+  maxAttempts: parseOptionalInteger(input.maxAttempts, `${at}.maxAttempts`, 1, limits.maxAttempts),
+});
+
+/** A schema that launches can be checked with: compiled once here, in the way that launches compile it. */
+export function parseConfigSchema(value: unknown): Json {
+  const field = 'configSchema';
+  const schema = parseJson(value, field);
+  // An asynchronous validator answers with a promise, which would let every config pass.
+  if (isJsonObject(schema) && '$async' in schema)
+    throw new InvalidInputError(field, `${field} must not use $async.`);
+  try {
+    // Endless $refs show when they are followed.
+    compileConfigSchema(schema)({});
+  } catch (error) {
+    throw new InvalidInputError(field, `${field} is no usable JSON Schema (2020-12): ${reasonOf(error)}.`);
+  }
+  return schema;
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof RangeError) return 'its $refs lead in a circle';
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,150 @@
+import type { Queryable } from '../db/pool.ts';
+import { limits } from '../domain/limits.ts';
+import { InvalidInputError, type NotFound } from '../domain/problems.ts';
+import { defaultQueue } from '../domain/registry.ts';
+import type { RetryPolicy } from '../domain/retry-policy.ts';
+import { parseInteger, parseName, parseOptionalName } from '../domain/text.ts';
+import { asJson } from './audit.ts';
+import { maxInteger, parseNames, parseOptionalInteger, parseOptionalText } from './parse-fields.ts';
+import { parseRetryPolicy } from './parse-retry-policy.ts';
+import { findId, findIds, isNotFound, readRow } from './rows.ts';
+import type { ObjectKind } from './save.ts';
+import type { DispatchInput, SaveAgentInput } from './types.ts';
+
+interface AgentSpec {
+  description: string | null;
+  dispatchKind: 'PULL' | 'INLINE';
+  /** Of an inline agent only. */
+  handler: string | null;
+  queue: string;
+  /** Sorted: all must have room, so their order means nothing. */
+  throttles: string[];
+  maxConcurrentTasks: number | null;
+  retryPolicy: RetryPolicy;
+  leaseSeconds: number;
+  timeoutSeconds: number | null;
+  defaultModel: string | null;
+  computeCostPerHour: string | null;
+}
+
+interface AgentIds {
+  queue: string;
+  throttles: string[];
+}
+
+const defaultLeaseSeconds = 60;
+
+export const agentKind: ObjectKind<SaveAgentInput, AgentSpec, AgentIds> = {
+  noun: 'agent',
+  parse: (input) => ({
+    description: parseOptionalText(input.description, 'description'),
+    ...parseDispatch(input.dispatch),
+    queue: parseName(input.queue ?? defaultQueue, 'queue'),
+    throttles: parseNames(input.throttles, 'throttles', limits.throttlesOfAgent).sort(),
+    maxConcurrentTasks: parseOptionalInteger(input.maxConcurrentTasks, 'maxConcurrentTasks', 0, maxInteger),
+    retryPolicy: parseRetryPolicy(input.retryPolicy, 'retryPolicy'),
+    leaseSeconds: parseInteger(
+      input.leaseSeconds ?? defaultLeaseSeconds,
+      'leaseSeconds',
+      limits.leaseSeconds.min,
+      limits.leaseSeconds.max,
+    ),
+    timeoutSeconds: parseOptionalInteger(input.timeoutSeconds, 'timeoutSeconds', 1, limits.timeoutSeconds),
+    defaultModel: parseOptionalName(input.defaultModel, 'defaultModel'),
+    computeCostPerHour: parseMoney(input.computeCostPerHour, 'computeCostPerHour'),
+  }),
+
+  resolve: async (tx, spec): Promise<AgentIds | NotFound> => {
+    const queue = await findId(tx, 'queue', spec.queue);
+    if (isNotFound(queue)) return queue;
+    const throttles = await findIds(tx, 'throttle', spec.throttles);
+    return isNotFound(throttles) ? throttles : { queue, throttles: [...throttles.values()] };
+  },
+
+  read: async (tx, id) => {
+    const row = await readRow<AgentSpec>(
+      tx,
+      `select a.description, a.dispatch_kind as "dispatchKind", a.handler, q.name as queue,
+              array(select t.name from runplane.agent_throttles x join runplane.throttles t on t.id = x.throttle_id
+                     where x.agent_id = a.id) as throttles,
+              a.max_concurrent_tasks as "maxConcurrentTasks", a.retry_policy as "retryPolicy",
+              a.lease_seconds as "leaseSeconds", a.timeout_seconds as "timeoutSeconds",
+              a.default_model as "defaultModel", trim_scale(a.compute_cost_per_hour) as "computeCostPerHour"
+         from runplane.agents a join runplane.queues q on q.id = a.queue_id where a.id = $1`,
+      id,
+    );
+    return { ...row, throttles: row.throttles.sort() };
+  },
+
+  columns: (spec, ids) => ({
+    description: spec.description,
+    dispatch_kind: spec.dispatchKind,
+    handler: spec.handler,
+    queue_id: ids.queue,
+    max_concurrent_tasks: spec.maxConcurrentTasks,
+    retry_policy: asJson(spec.retryPolicy),
+    lease_seconds: spec.leaseSeconds,
+    timeout_seconds: spec.timeoutSeconds,
+    default_model: spec.defaultModel,
+    compute_cost_per_hour: spec.computeCostPerHour,
+  }),
+
+  writeParts: (tx, object, _spec, ids) => writeThrottles(tx, object.id, ids.throttles),
+};
+
+/**
+ * Claims lock the agent, then its throttles by id. Taking the same locks in the same order, here the throttles that the
+ * agent leaves and joins alike, makes each claim commit either before this change or under it.
+ */
+async function writeThrottles(tx: Queryable, agentId: string, throttleIds: readonly string[]): Promise<void> {
+  const values = [agentId, throttleIds];
+  await tx.query({
+    text: `select from runplane.throttles t
+            where t.id = any($2) or t.id in (select x.throttle_id from runplane.agent_throttles x where x.agent_id = $1)
+            order by t.id for no key update`,
+    values,
+  });
+  await tx.query({
+    text: 'delete from runplane.agent_throttles where agent_id = $1 and throttle_id <> all($2)',
+    values,
+  });
+  await tx.query({
+    text: `insert into runplane.agent_throttles (agent_id, throttle_id) select $1, t from unnest($2::uuid[]) t
+           on conflict do nothing`,
+    values,
+  });
+}
+
+function parseDispatch(dispatch: DispatchInput): Pick<AgentSpec, 'dispatchKind' | 'handler'> {
+  const { pull, inline, webhook } = dispatch;
+  if ([pull, inline, webhook].filter((given) => given != null).length !== 1) {
+    throw new InvalidInputError('dispatch', 'dispatch must have exactly one of pull, inline and webhook.');
+  }
+  if (inline)
+    return { dispatchKind: 'INLINE', handler: parseName(inline.handler, 'dispatch.inline.handler') };
+  if (webhook) {
+    throw new InvalidInputError('dispatch.webhook', 'Webhook agents are not served yet; use pull or inline.');
+  }
+  if (pull?.batchBySerialKey) {
+    throw new InvalidInputError(
+      'dispatch.pull.batchBySerialKey',
+      'dispatch.pull.batchBySerialKey is not served yet; leave it out or false.',
+    );
+  }
+  return { dispatchKind: 'PULL', handler: null };
+}
+
+/** Decimal text in one spelling for each value, as the database gives it back. */
+function parseMoney(value: string | null | undefined, field: string): string | null {
+  if (value == null) return null;
+  const match = /^(\d{1,18})(?:\.(\d{1,12}))?$/.exec(value);
+  if (!match) {
+    throw new InvalidInputError(
+      field,
+      `${field} must be a decimal of at least 0 with at most 18 digits before and 12 after the point.`,
+    );
+  }
+  const [, whole = '', decimals = ''] = match;
+  const fraction = decimals.replace(/0+$/, '');
+  return whole.replace(/^0+(?=\d)/, '') + (fraction && `.${fraction}`);
+}

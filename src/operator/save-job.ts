@@ -1,0 +1,85 @@
+import type { Queryable } from '../db/pool.ts';
+import { newUuid } from '../domain/ids.ts';
+import type { StepDefinition } from '../domain/job-definition.ts';
+import type { Json } from '../domain/json.ts';
+import { asJson } from './audit.ts';
+import { parseOptionalText } from './parse-fields.ts';
+import { parseConfigSchema, parseSteps, type StepSpec } from './parse-job.ts';
+import { findIds, readRow } from './rows.ts';
+import type { Identity, ObjectKind } from './save.ts';
+import type { SaveJobInput } from './types.ts';
+
+interface JobSpec {
+  description: string | null;
+  configSchema: Json;
+  steps: StepSpec[];
+  enabled: boolean;
+}
+
+/** Of the steps' agents, by name. */
+type AgentIds = Map<string, string>;
+
+export const jobKind: ObjectKind<SaveJobInput, JobSpec, AgentIds> = {
+  noun: 'job',
+  parse: (input) => ({
+    description: parseOptionalText(input.description, 'description'),
+    configSchema: parseConfigSchema(input.configSchema),
+    steps: parseSteps(input.steps),
+    enabled: input.enabled ?? true,
+  }),
+
+  resolve: (tx, spec) => findIds(tx, 'agent', [...new Set(spec.steps.map((step) => step.agent))]),
+
+  read: async (tx, id) => {
+    const { steps, ...job } = await readRow<Omit<JobSpec, 'steps'> & { steps: StepDefinition[] }>(
+      tx,
+      `select j.description, v.config_schema as "configSchema", v.steps, j.enabled
+         from runplane.jobs j join runplane.job_versions v on v.job_id = j.id and v.version = j.version
+        where j.id = $1`,
+      id,
+    );
+    const { rows } = await tx.query<{ id: string; name: string }>({
+      text: 'select id, name from runplane.agents where id = any($1)',
+      values: [steps.map((step) => step.agentId)],
+    });
+    const names = new Map(rows.map((agent) => [agent.id, agent.name]));
+    return {
+      ...job,
+      steps: steps.map(({ agentId, ...step }) => ({ ...step, agent: names.get(agentId) ?? agentId })),
+    };
+  },
+
+  columns: (spec) => ({ description: spec.description, enabled: spec.enabled }),
+
+  writeParts: async (tx, object, spec, agentIds) => {
+    await keepVersion(tx, object, spec, agentIds);
+    await createAssets(tx, spec.steps);
+  },
+};
+
+async function keepVersion(
+  tx: Queryable,
+  object: Identity,
+  spec: JobSpec,
+  agentIds: AgentIds,
+): Promise<void> {
+  const steps = spec.steps.map(({ agent, ...step }) => ({ ...step, agentId: agentIds.get(agent) }));
+  await tx.query({
+    text: 'insert into runplane.job_versions (job_id, version, config_schema, steps) values ($1, $2, $3, $4)',
+    values: [object.id, object.version, asJson(spec.configSchema), asJson(steps)],
+  });
+}
+
+/** An asset exists from when a job names it. In the order of keys, so that two saves cannot wait for each other. */
+async function createAssets(tx: Queryable, steps: readonly StepSpec[]): Promise<void> {
+  const keys = new Set(
+    steps.flatMap((step) => [...(step.assetKey === null ? [] : [step.assetKey]), ...step.readsAssetKeys]),
+  );
+  if (keys.size === 0) return;
+  const sorted = [...keys].sort();
+  await tx.query({
+    text: `insert into runplane.assets (id, key) select a.id, a.key from unnest($1::uuid[], $2::text[]) a(id, key)
+           on conflict (key) do nothing`,
+    values: [sorted.map(() => newUuid()), sorted],
+  });
+}

@@ -1,0 +1,26 @@
+import { limits } from '../domain/limits.ts';
+import { parseInteger } from '../domain/text.ts';
+import { readRow } from './rows.ts';
+import type { ObjectKind } from './save.ts';
+import type { SavePoolInput } from './types.ts';
+
+interface PoolSpec {
+  slotsPerReplica: number;
+  elastic: boolean;
+}
+
+export const poolKind: ObjectKind<SavePoolInput, PoolSpec, null> = {
+  noun: 'pool',
+  parse: (input) => ({
+    slotsPerReplica: parseInteger(input.slotsPerReplica, 'slotsPerReplica', 0, limits.slots),
+    elastic: input.elastic ?? false,
+  }),
+  resolve: async () => null,
+  read: (tx, id) =>
+    readRow(
+      tx,
+      'select slots_per_replica as "slotsPerReplica", elastic from runplane.pools where id = $1',
+      id,
+    ),
+  columns: (spec) => ({ slots_per_replica: spec.slotsPerReplica, elastic: spec.elastic }),
+};

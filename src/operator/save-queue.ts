@@ -1,0 +1,30 @@
+import { limits } from '../domain/limits.ts';
+import { parseInteger, parseName } from '../domain/text.ts';
+import { findId, readRow } from './rows.ts';
+import type { ObjectKind } from './save.ts';
+import type { SaveQueueInput } from './types.ts';
+
+interface QueueSpec {
+  pool: string;
+  weight: number;
+  sharedWeight: number;
+}
+
+/** ids: the pool's. */
+export const queueKind: ObjectKind<SaveQueueInput, QueueSpec, string> = {
+  noun: 'queue',
+  parse: (input) => ({
+    pool: parseName(input.pool, 'pool'),
+    weight: parseInteger(input.weight ?? 1, 'weight', 0, limits.weight),
+    sharedWeight: parseInteger(input.sharedWeight ?? 0, 'sharedWeight', 0, limits.weight),
+  }),
+  resolve: (tx, spec) => findId(tx, 'pool', spec.pool),
+  read: (tx, id) =>
+    readRow(
+      tx,
+      `select p.name as pool, q.weight, q.shared_weight as "sharedWeight"
+         from runplane.queues q join runplane.pools p on p.id = q.pool_id where q.id = $1`,
+      id,
+    ),
+  columns: (spec, poolId) => ({ pool_id: poolId, weight: spec.weight, shared_weight: spec.sharedWeight }),
+};

@@ -1,0 +1,62 @@
+import type { Json } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
+import { InvalidInputError } from '../domain/problems.ts';
+import { parseInteger, parseName } from '../domain/text.ts';
+import { topicFault } from '../domain/topic.ts';
+import { asJson } from './audit.ts';
+import { parseTemplate } from './parse-fields.ts';
+import { findId, readRow } from './rows.ts';
+import type { ObjectKind } from './save.ts';
+import type { SaveRouteInput } from './types.ts';
+
+interface RouteSpec {
+  topic: string;
+  job: string;
+  config: Json;
+  customer: Json;
+  labels: Json;
+  serialKey: Json;
+  estimatedTokens: Json;
+  priority: number;
+  enabled: boolean;
+}
+
+const routeSql = `select r.topic, j.name as job, r.config, r.customer, r.labels, r.serial_key as "serialKey",
+          r.estimated_tokens as "estimatedTokens", r.priority, r.enabled
+     from runplane.routes r join runplane.jobs j on j.id = r.job_id where r.id = $1`;
+
+/** ids: the job's. */
+export const routeKind: ObjectKind<SaveRouteInput, RouteSpec, string> = {
+  noun: 'route',
+  parse: (input) => ({
+    topic: parsePattern(input.topic),
+    job: parseName(input.job, 'job'),
+    config: parseTemplate(input.config, 'config'),
+    customer: parseTemplate(input.customer, 'customer'),
+    labels: parseTemplate(input.labels, 'labels'),
+    serialKey: parseTemplate(input.serialKey, 'serialKey'),
+    estimatedTokens: parseTemplate(input.estimatedTokens, 'estimatedTokens'),
+    priority: parseInteger(input.priority ?? 0, 'priority', -limits.priority, limits.priority),
+    enabled: input.enabled ?? true,
+  }),
+  resolve: (tx, spec) => findId(tx, 'job', spec.job),
+  read: (tx, id) => readRow(tx, routeSql, id),
+  columns: (spec, jobId) => ({
+    topic: spec.topic,
+    job_id: jobId,
+    config: asJson(spec.config),
+    customer: asJson(spec.customer),
+    labels: asJson(spec.labels),
+    serial_key: asJson(spec.serialKey),
+    estimated_tokens: asJson(spec.estimatedTokens),
+    priority: spec.priority,
+    enabled: spec.enabled,
+  }),
+};
+
+function parsePattern(topic: string): string {
+  const pattern = parseName(topic, 'topic');
+  const fault = topicFault(pattern, true);
+  if (fault) throw new InvalidInputError('topic', `topic ${fault}.`);
+  return pattern;
+}

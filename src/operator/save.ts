@@ -1,0 +1,140 @@
+import type { Database, Queryable } from '../db/pool.ts';
+import { transaction } from '../db/transaction.ts';
+import { digest } from '../domain/digest.ts';
+import { newUuid } from '../domain/ids.ts';
+import { type IllegalState, isInvalidInput, type NotFound, parsed } from '../domain/problems.ts';
+import { parseName } from '../domain/text.ts';
+import { appendAudit } from './audit.ts';
+import { parseIfVersion } from './parse-fields.ts';
+import { isNotFound, lockByName, type Noun } from './rows.ts';
+import type { Actor, SaveOutcome } from './types.ts';
+
+export interface Identity {
+  id: string;
+  name: string;
+  version: number;
+}
+
+/**
+ * What a save of one kind of object needs to know. A spec is the whole object as a user sees it: names instead of ids,
+ * every default filled in. What is not part of it (paused, a throttle's notBefore) outlives a save.
+ */
+export interface ObjectKind<Input, Spec extends object, Ids> {
+  noun: Noun;
+  /** Checks everything that needs no database; throws InvalidInputError. */
+  parse(input: Input): Spec;
+  /** Finds the ids behind the names in a spec. */
+  resolve(tx: Queryable, spec: Spec): Promise<Ids | NotFound>;
+  read(tx: Queryable, id: string): Promise<Spec>;
+  /** The spec as columns of the kind's own table. */
+  columns(spec: Spec, ids: Ids): Record<string, unknown>;
+  /** Writes what lies in other tables; the object's own row is written, and locked, by then. */
+  writeParts?(tx: Queryable, object: Identity, spec: Spec, ids: Ids): Promise<void>;
+}
+
+export interface SaveContext {
+  db: Database;
+  /** Called after each commit that changed something: work may have become possible. */
+  onCommit(): void;
+}
+
+/** One save: parse, lock, compare, write, audit. */
+export async function save<
+  Input extends { name: string; ifVersion?: number | null },
+  Spec extends object,
+  Ids,
+  Kind extends string,
+>(
+  context: SaveContext,
+  kind: ObjectKind<Input, Spec, Ids>,
+  success: Kind,
+  input: Input,
+  actor: Actor,
+): Promise<SaveOutcome<Kind>> {
+  const request = parsed(() => ({
+    name: parseName(input.name, 'name'),
+    ifVersion: parseIfVersion(input.ifVersion),
+    spec: kind.parse(input),
+  }));
+  if (isInvalidInput(request)) return request;
+  const outcome = await transaction(context.db, (tx) => saveIn(tx, kind, request, actor));
+  if ('kind' in outcome) return outcome;
+  if (outcome.changed) context.onCommit();
+  const { id, name, version } = outcome;
+  return { kind: success, id, name, version };
+}
+
+interface Saved extends Identity {
+  changed: boolean;
+}
+
+async function saveIn<Input, Spec extends object, Ids>(
+  tx: Queryable,
+  kind: ObjectKind<Input, Spec, Ids>,
+  request: { name: string; ifVersion: number | null; spec: Spec },
+  actor: Actor,
+): Promise<Saved | NotFound | IllegalState> {
+  const { name, ifVersion, spec } = request;
+  for (;;) {
+    const stored = await lockByName(tx, kind.noun, name);
+    const version = stored?.version ?? 0;
+    if (ifVersion !== null && ifVersion !== version)
+      return versionDiffers(kind.noun, name, version, ifVersion);
+    const ids = await kind.resolve(tx, spec);
+    if (isNotFound(ids)) return ids;
+    const before = stored ? await kind.read(tx, stored.id) : null;
+    if (stored && before && digest(before).equals(digest(spec))) return { ...stored, name, changed: false };
+
+    const object: Identity = { id: stored?.id ?? newUuid(), name, version: version + 1 };
+    const columns = kind.columns(spec, ids);
+    // Another save, or a seed, may create the name at the same moment: then this one sees what it made.
+    if (stored) await updateRow(tx, kind.noun, object, columns);
+    else if (!(await insertRow(tx, kind.noun, object, columns))) continue;
+    await kind.writeParts?.(tx, object, spec, ids);
+    await appendAudit(tx, {
+      actor,
+      action: `${kind.noun}.save`,
+      target: name,
+      before: before && { ...before, version },
+      after: { ...spec, version: object.version },
+    });
+    return { ...object, changed: true };
+  }
+}
+
+async function insertRow(
+  tx: Queryable,
+  noun: Noun,
+  object: Identity,
+  columns: Record<string, unknown>,
+): Promise<boolean> {
+  const names = ['id', 'name', 'version', ...Object.keys(columns)];
+  const { rowCount } = await tx.query({
+    text: `insert into runplane.${noun}s (${names.join(', ')}) values (${names.map((_, i) => `$${i + 1}`).join(', ')})
+           on conflict (name) do nothing`,
+    values: [object.id, object.name, object.version, ...Object.values(columns)],
+  });
+  return rowCount === 1;
+}
+
+async function updateRow(
+  tx: Queryable,
+  noun: Noun,
+  object: Identity,
+  columns: Record<string, unknown>,
+): Promise<void> {
+  const assignments = Object.keys(columns).map((column, i) => `${column} = $${i + 3}`);
+  await tx.query({
+    text: `update runplane.${noun}s set ${['version = $2', 'updated_at = runplane.clock()', ...assignments].join(', ')} where id = $1`,
+    values: [object.id, object.version, ...Object.values(columns)],
+  });
+}
+
+const versionDiffers = (noun: Noun, name: string, version: number, expected: number): IllegalState => ({
+  kind: 'IllegalState',
+  status: `version ${version}`,
+  message:
+    version === 0
+      ? `There is no ${noun} ${JSON.stringify(name)} yet, but ifVersion is ${expected}; leave it out to create it.`
+      : `The ${noun} ${JSON.stringify(name)} has version ${version}, but ifVersion is ${expected}: read it again, then repeat.`,
+});

@@ -1,0 +1,146 @@
+import type { StepCondition } from '../domain/job-definition.ts';
+import type { IllegalState, InvalidInput, NotFound } from '../domain/problems.ts';
+import type { Backoff } from '../domain/retry-policy.ts';
+
+/** Who acts, as the audit log records it. */
+export interface Actor {
+  name: string;
+  requestId: string | null;
+}
+
+/** What clients send; nothing in it is checked yet. An absent or null field takes its default. */
+export interface SaveJobInput {
+  name: string;
+  description?: string | null;
+  configSchema?: unknown;
+  steps: readonly JobStepInput[];
+  enabled?: boolean | null;
+  ifVersion?: number | null;
+}
+export interface JobStepInput {
+  name: string;
+  agent: string;
+  dependsOn?: readonly string[] | null;
+  when?: StepCondition | null;
+  cancellable?: boolean | null;
+  optional?: boolean | null;
+  input?: unknown;
+  assetKey?: string | null;
+  readsAssetKeys?: readonly string[] | null;
+  maxAttempts?: number | null;
+}
+export interface SaveAgentInput {
+  name: string;
+  description?: string | null;
+  dispatch: DispatchInput;
+  queue?: string | null;
+  throttles?: readonly string[] | null;
+  maxConcurrentTasks?: number | null;
+  retryPolicy?: RetryPolicyInput | null;
+  leaseSeconds?: number | null;
+  timeoutSeconds?: number | null;
+  defaultModel?: string | null;
+  /** Decimal text. */
+  computeCostPerHour?: string | null;
+  ifVersion?: number | null;
+}
+/** Exactly one of the fields is set. Batches by serial key and webhooks are refused. */
+export interface DispatchInput {
+  pull?: { batchBySerialKey?: boolean | null } | null;
+  inline?: { handler: string } | null;
+  webhook?: { url: string; secret?: string | null; timeoutSeconds?: number | null } | null;
+}
+export interface RetryPolicyInput {
+  maxAttempts?: number | null;
+  backoff?: Backoff | null;
+  initialDelaySeconds?: number | null;
+  maxDelaySeconds?: number | null;
+  jitter?: number | null;
+  overrides?: readonly RetryOverrideInput[] | null;
+}
+export interface RetryOverrideInput {
+  code: string;
+  retry: boolean;
+  delaySeconds?: number | null;
+  countsAttempt?: boolean | null;
+}
+export interface SaveThrottleInput {
+  name: string;
+  maxConcurrentTasks?: number | null;
+  ifVersion?: number | null;
+}
+export interface SaveQueueInput {
+  name: string;
+  pool: string;
+  weight?: number | null;
+  sharedWeight?: number | null;
+  ifVersion?: number | null;
+}
+export interface SavePoolInput {
+  name: string;
+  slotsPerReplica: number;
+  elastic?: boolean | null;
+  ifVersion?: number | null;
+}
+export interface SaveRouteInput {
+  name: string;
+  topic: string;
+  job: string;
+  config?: unknown;
+  customer?: unknown;
+  labels?: unknown;
+  serialKey?: unknown;
+  estimatedTokens?: unknown;
+  priority?: number | null;
+  enabled?: boolean | null;
+  ifVersion?: number | null;
+}
+export interface PauseInput {
+  name: string;
+  reason?: string | null;
+}
+export interface NameInput {
+  name: string;
+}
+
+/** The object as it is now; version is the old one when nothing changed. */
+export interface SaveSuccess<Kind extends string> {
+  kind: Kind;
+  /** UUID of the object. */
+  id: string;
+  name: string;
+  version: number;
+}
+export interface DeleteSuccess {
+  kind: 'DeleteSuccess';
+  /** UUID of what was deleted. */
+  id: string;
+}
+
+export type SaveOutcome<Kind extends string> = SaveSuccess<Kind> | InvalidInput | NotFound | IllegalState;
+export type SaveJobOutcome = SaveOutcome<'SaveJobSuccess'>;
+export type SaveAgentOutcome = SaveOutcome<'SaveAgentSuccess'>;
+export type SaveThrottleOutcome = SaveOutcome<'SaveThrottleSuccess'>;
+export type SaveQueueOutcome = SaveOutcome<'SaveQueueSuccess'>;
+export type SavePoolOutcome = SaveOutcome<'SavePoolSuccess'>;
+export type SaveRouteOutcome = SaveOutcome<'SaveRouteSuccess'>;
+export type DeleteOutcome = DeleteSuccess | NotFound | IllegalState;
+
+/**
+ * Changes of what the product is configured to do. A save replaces the whole object, is idempotent by name and raises
+ * the version by one when something changed; so do pausing and resuming, which a save leaves alone. Every change
+ * has one audit entry in its own transaction; what changes nothing, or is refused, has none.
+ */
+export interface Configuration {
+  saveJob(input: SaveJobInput, actor: Actor): Promise<SaveJobOutcome>;
+  saveAgent(input: SaveAgentInput, actor: Actor): Promise<SaveAgentOutcome>;
+  saveThrottle(input: SaveThrottleInput, actor: Actor): Promise<SaveThrottleOutcome>;
+  saveQueue(input: SaveQueueInput, actor: Actor): Promise<SaveQueueOutcome>;
+  savePool(input: SavePoolInput, actor: Actor): Promise<SavePoolOutcome>;
+  saveRoute(input: SaveRouteInput, actor: Actor): Promise<SaveRouteOutcome>;
+  deleteRoute(input: NameInput, actor: Actor): Promise<DeleteOutcome>;
+  pauseQueue(input: PauseInput, actor: Actor): Promise<SaveQueueOutcome>;
+  resumeQueue(input: NameInput, actor: Actor): Promise<SaveQueueOutcome>;
+  pauseAgent(input: PauseInput, actor: Actor): Promise<SaveAgentOutcome>;
+  resumeAgent(input: NameInput, actor: Actor): Promise<SaveAgentOutcome>;
+}

@@ -1,0 +1,14 @@
+export type ReadErrorCode = 'INVALID_CURSOR' | 'PAGE_TOO_LARGE' | 'BAD_USER_INPUT';
+
+/** A question that cannot be answered as it was asked. */
+export class ReadError extends Error {
+  readonly code: ReadErrorCode;
+  /** The argument or filter field that is wrong. */
+  readonly field: string | null;
+
+  constructor(code: ReadErrorCode, message: string, field: string | null = null) {
+    super(message);
+    this.code = code;
+    this.field = field;
+  }
+}

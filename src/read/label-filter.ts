@@ -1,0 +1,28 @@
+import type { Where } from './where.ts';
+
+export interface LabelFilter {
+  key: string;
+  /** Absent: any value. */
+  values?: readonly string[] | null;
+}
+
+export interface LabelFilters {
+  /** All of them. */
+  labels?: readonly LabelFilter[] | null;
+  /** At least one of them. */
+  anyLabels?: readonly LabelFilter[] | null;
+}
+
+/** An empty list of labels matches nothing, like every empty list of a filter. */
+export function addLabelFilters(where: Where, column: string, { labels, anyLabels }: LabelFilters): void {
+  for (const [list, joint] of [[labels, ' and '], [anyLabels, ' or ']] as const) {
+    if (list == null) continue;
+    where.and(list.length === 0 ? 'false' : `(${list.map((label) => hasLabel(where, column, label)).join(joint)})`);
+  }
+}
+
+function hasLabel(where: Where, column: string, { key, values }: LabelFilter): string {
+  const name = `${where.param(key)}::text`;
+  if (values == null) return `${column} ? ${name}`;
+  return `${column} ->> ${name} = any(${where.param(values)}::text[])`;
+}

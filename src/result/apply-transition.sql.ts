@@ -1,0 +1,102 @@
+import type { Queryable } from '../db/pool.ts';
+import type { Transition } from './transition.ts';
+
+/**
+ * Carries out a transition: attempts end, tasks end or are enqueued, runs follow, and each change is logged, in one
+ * statement for any number of them. Everything was decided before, under the locks of the runs; nothing is decided
+ * here. The statement answers how many leases went, which the caller compares: an attempt that ended elsewhere
+ * meanwhile would mean that a lock was missing.
+ */
+const applySql = `
+with moment as materialized (select runplane.clock() as now),
+ends as materialized (select * from json_to_recordset($1::json) as e(
+  attempt_id uuid, status runplane.attempt_status, counted boolean, sanitized boolean, digest text, error_code text,
+  error_kind runplane.error_kind, error_message text, error_retryable boolean, confidence float8, trace_id text,
+  external_run_id text)),
+task_ends as materialized (select * from json_to_recordset($2::json) as t(
+  task_id uuid, run_id uuid, from_status runplane.logged_status, to_status runplane.logged_status, sequence int,
+  attempt_id uuid, attempt_number int, output jsonb, confidence float8, error json, reason text)),
+enqueued as materialized (select q.*, case when q.delay_seconds > 0 then m.now + make_interval(secs => q.delay_seconds) end as available_at
+  from json_to_recordset($3::json) as q(
+  task_id uuid, run_id uuid, agent_id uuid, serial_key text, from_status runplane.logged_status, sequence int, attempts int,
+  attempt_id uuid, attempt_number int, delay_seconds float8, delay_reason runplane.delay_reason, input jsonb,
+  error_code text, reason text) cross join moment m),
+runs as materialized (select * from json_to_recordset($4::json) as r(
+  run_id uuid, closed_tasks int, unblocked_tasks int, to_status runplane.run_status, from_status runplane.run_status,
+  sequence int, failed_task_id uuid)),
+gone as (
+  delete from runplane.leases l using ends e where l.attempt_id = e.attempt_id returning l.*),
+ended as (
+  insert into runplane.attempts (id, task_id, run_id, number, status, counted, worker_id, external_run_id, trace_id,
+    error_code, error_kind, error_retryable, error_message, sanitized, confidence, result_digest, compute_cost,
+    started_at, finished_at)
+  select g.attempt_id, g.task_id, g.run_id, g.number, e.status, e.counted, g.worker_id, e.external_run_id, e.trace_id,
+         e.error_code, e.error_kind, e.error_retryable, e.error_message, e.sanitized, e.confidence, decode(e.digest, 'hex'),
+         coalesce(round(a.compute_cost_per_hour * extract(epoch from m.now - g.started_at) / 3600, 12), 0),
+         g.started_at, m.now
+    from gone g join ends e on e.attempt_id = g.attempt_id join runplane.agents a on a.id = g.agent_id cross join moment m),
+finished as (
+  update runplane.tasks t set state = e.to_status::text::runplane.task_state, output = e.output -> 'value',
+         confidence = e.confidence, sequence = e.sequence, finished_at = m.now, error_code = e.error ->> 'code',
+         error_kind = (e.error ->> 'kind')::runplane.error_kind, error_message = e.error ->> 'message'
+    from task_ends e cross join moment m where t.id = e.task_id),
+forgotten as (
+  delete from runplane.task_progress p using task_ends e where p.task_id = e.task_id),
+placed as (
+  update runplane.tasks t set state = 'OPEN', sequence = q.sequence, input = case when q.input is null then t.input else q.input -> 'value' end,
+         available_at = coalesce(q.available_at, t.available_at),
+         rank = case when q.available_at is null and q.serial_key is null then nextval('runplane.enqueue_order') else t.rank end
+    from enqueued q where t.id = q.task_id
+  returning t.id, t.rank, t.priority),
+ready as (
+  insert into runplane.ready_tasks (agent_id, priority_key, rank, task_id, run_id, sequence, attempts, ready_at)
+  select q.agent_id, -p.priority, p.rank, q.task_id, q.run_id, q.sequence, q.attempts, m.now
+    from enqueued q join placed p on p.id = q.task_id cross join moment m
+   where q.available_at is null and q.serial_key is null),
+delayed as (
+  insert into runplane.delayed_tasks (available_at, task_id, run_id, agent_id, sequence, attempts, reason, since)
+  select q.available_at, q.task_id, q.run_id, q.agent_id, q.sequence, q.attempts, q.delay_reason, m.now
+    from enqueued q cross join moment m where q.available_at is not null),
+followed as (
+  update runplane.runs r set open_tasks = r.open_tasks - c.closed_tasks, blocked_tasks = r.blocked_tasks - c.unblocked_tasks,
+         status = coalesce(c.to_status, r.status), sequence = c.sequence,
+         failed_task_id = coalesce(r.failed_task_id, c.failed_task_id),
+         finished_at = case when c.to_status in ('COMPLETED', 'FAILED', 'CANCELLED') then m.now end
+    from runs c cross join moment m where r.id = c.run_id),
+logged as (
+  insert into runplane.change_log (run_id, task_id, sequence, from_status, to_status, attempt_id, attempt_number, error_code, reason, at)
+  select e.run_id, e.task_id, e.sequence, e.from_status, e.to_status, e.attempt_id, e.attempt_number, e.error ->> 'code', e.reason, m.now
+    from task_ends e cross join moment m
+  union all
+  select q.run_id, q.task_id, q.sequence, q.from_status, 'ENQUEUED', q.attempt_id, q.attempt_number, q.error_code, q.reason, m.now
+    from enqueued q cross join moment m
+  union all
+  select c.run_id, null, c.sequence, c.from_status::text::runplane.logged_status, c.to_status::text::runplane.logged_status,
+         null, null, null, null, m.now
+    from runs c cross join moment m where c.to_status is not null)
+select (select count(*) from gone)::int as ended`;
+
+export async function applyTransition(tx: Queryable, { attemptEnds, taskEnds, enqueued, runs }: Transition): Promise<void> {
+  const { rows } = await tx.query<{ ended: number }>({
+    name: 'apply-transition',
+    text: applySql,
+    values: [JSON.stringify(attemptEnds), JSON.stringify(taskEnds), JSON.stringify(enqueued), JSON.stringify(runs)],
+  });
+  if (rows[0]?.ended !== attemptEnds.length) {
+    throw new Error(`${attemptEnds.length} attempts should have ended, ${rows[0]?.ended} had a lease.`);
+  }
+  const serial = enqueued.filter((task) => task.serial_key !== null && task.delay_seconds === 0);
+  if (serial.length > 0) {
+    await tx.query({
+      name: 'enqueue-serial-tasks',
+      text: 'select runplane.enqueue_serial_tasks($1, $2, $3)',
+      values: [serial.map((t) => t.task_id), serial.map((t) => t.sequence), serial.map((t) => t.attempts)],
+    });
+  }
+}
+
+/** Tasks with a serial key that are over make room for the next of their key. */
+export async function releaseSerialTasks(tx: Queryable, taskIds: readonly string[]): Promise<void> {
+  if (taskIds.length === 0) return;
+  await tx.query({ name: 'release-serial-tasks', text: 'select runplane.release_serial_tasks($1)', values: [taskIds] });
+}

@@ -1,0 +1,92 @@
+import { digest } from '../domain/digest.ts';
+import { checkJson, type Json, repairText } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
+import { InvalidInputError } from '../domain/problems.ts';
+import type { ErrorKind } from '../domain/retry-policy.ts';
+import type { ResultStatus } from '../domain/status.ts';
+import { cutBytes, parseName, parseOptionalName } from '../domain/text.ts';
+import { type ModelUsage, parseUsage } from './parse-usage.ts';
+import type { ExecutionErrorInput, MaterializationInput, ReportResultInput } from './types.ts';
+
+export interface ReportedError {
+  code: string;
+  message: string | null;
+  kind: ErrorKind;
+  retryAfterSeconds: number | null;
+  throttle: string | null;
+}
+export interface Materialization {
+  assetKey: string;
+  partition: string | null;
+  metadata: Json;
+}
+
+/** What a worker reported of an attempt, checked and repaired. */
+export interface Report {
+  attemptId: string;
+  status: ResultStatus;
+  output: Json;
+  error: ReportedError | null;
+  usage: ModelUsage[];
+  confidence: number | null;
+  traceId: string | null;
+  externalRunId: string | null;
+  materializations: Materialization[];
+  sanitized: boolean;
+  digest: Buffer;
+}
+
+/** Checks a result; throws InvalidInputError. Text of models is repaired, everything else is refused. */
+export function parseReport(input: Omit<ReportResultInput, 'attemptId' | 'leaseToken'>, attemptId: string): Report {
+  const output = checkJson(input.output ?? null, 'output', { repair: true, maxBytes: limits.resultJsonBytes });
+  const error = input.status === 'FAILED' ? parseError(input.error) : null;
+  const { confidence = null } = input;
+  if (confidence !== null && !(confidence >= 0 && confidence <= 1)) {
+    throw new InvalidInputError('confidence', 'confidence must be from 0 to 1.');
+  }
+  const content = {
+    status: input.status,
+    output: output.value,
+    error: error?.value ?? null,
+    usage: parseUsage(input.usage, 'usage'),
+    confidence,
+    traceId: parseOptionalName(input.traceId, 'traceId'),
+    externalRunId: parseOptionalName(input.externalRunId, 'externalRunId'),
+    materializations: (input.materializations ?? []).map(parseMaterialization),
+  };
+  return {
+    ...content,
+    attemptId,
+    sanitized: output.repaired || (error?.repaired ?? false),
+    digest: digest({ ...content, usage: content.usage.map((u) => ({ ...u, at: u.at?.toISOString() ?? null })) }),
+  };
+}
+
+/** A FAILED result without an error is one with the code FAILED. */
+function parseError(input: ExecutionErrorInput | null | undefined): { value: ReportedError; repaired: boolean } {
+  const message = input?.message ?? null;
+  const repairedMessage = message === null ? null : repairText(message);
+  const { retryAfterSeconds = null } = input ?? {};
+  if (retryAfterSeconds !== null && !(retryAfterSeconds >= 0 && retryAfterSeconds <= 604_800)) {
+    throw new InvalidInputError('error.retryAfterSeconds', 'error.retryAfterSeconds must be from 0 to 604800 (a week).');
+  }
+  return {
+    value: {
+      code: input ? parseName(input.code, 'error.code') : 'FAILED',
+      message: repairedMessage === null ? null : cutBytes(repairedMessage, limits.errorMessageBytes),
+      kind: input?.kind ?? 'TRANSIENT',
+      retryAfterSeconds,
+      throttle: parseOptionalName(input?.throttle, 'error.throttle'),
+    },
+    repaired: repairedMessage !== message,
+  };
+}
+
+function parseMaterialization(input: MaterializationInput, index: number): Materialization {
+  const at = `materializations[${index}]`;
+  return {
+    assetKey: parseName(input.assetKey, `${at}.assetKey`),
+    partition: parseOptionalName(input.partition, `${at}.partition`),
+    metadata: checkJson(input.metadata ?? null, `${at}.metadata`, { repair: true, maxBytes: limits.metadataBytes }).value,
+  };
+}

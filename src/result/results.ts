@@ -1,0 +1,86 @@
+import { GroupCommit } from '../db/group-commit.ts';
+import type { Database } from '../db/pool.ts';
+import { transaction } from '../db/transaction.ts';
+import { fromPublicId } from '../domain/ids.ts';
+import { isLeaseToken } from '../domain/lease-token.ts';
+import { isInvalidInput, parsed } from '../domain/problems.ts';
+import { parseReport } from './parse-result.ts';
+import { type AttemptEnding, type Recorded, recordEndings } from './record-endings.ts';
+import type { ReportResultInput, ReportResultOutcome, Results } from './types.ts';
+
+export interface ResultsOptions {
+  db: Database;
+  secretKey: Buffer;
+  /** Called after each commit that may have changed something. */
+  onCommit(): void;
+}
+
+/** The one door by which work comes back: reports of workers and of handlers, and what the sweeper finds. */
+export class ResultRecorder implements Results {
+  readonly #secretKey: Buffer;
+  readonly #group: GroupCommit<AttemptEnding, Recorded>;
+
+  constructor({ db, secretKey, onCommit }: ResultsOptions) {
+    this.#secretKey = secretKey;
+    this.#group = new GroupCommit({
+      maxItems: 500,
+      keysOf: (ending) => [ending.attemptId],
+      apply: async (endings) => {
+        const recorded = await transaction(db, (tx) => recordEndings(tx, endings));
+        onCommit();
+        return recorded;
+      },
+    });
+  }
+
+  reportResults(inputs: readonly ReportResultInput[]): Promise<ReportResultOutcome[]> {
+    return Promise.all(inputs.map((input) => this.#report(input)));
+  }
+
+  /** Records an ending that needs no check: of a handler in this process, or of the sweeper. */
+  async record(ending: AttemptEnding): Promise<Recorded> {
+    for (;;) {
+      const recorded = await this.#group.submit(ending);
+      if (recorded.answer !== 'AGAIN') return recorded;
+    }
+  }
+
+  drained(): Promise<void> {
+    return this.#group.drained();
+  }
+
+  async #report(input: ReportResultInput): Promise<ReportResultOutcome> {
+    // The token comes first: who has none learns nothing about the attempt.
+    const attemptId = fromPublicId('att', input.attemptId);
+    if (attemptId === null || !isLeaseToken(this.#secretKey, attemptId, input.leaseToken)) return tokenInvalid;
+    const report = parsed(() => parseReport(input, attemptId));
+    if (isInvalidInput(report)) return report;
+    const recorded = await this.record({ attemptId, report });
+    switch (recorded.answer) {
+      case 'UNKNOWN':
+        return tokenInvalid;
+      case 'CONFLICT':
+        return {
+          kind: 'ResultConflict',
+          attemptId,
+          message: 'This attempt already reported something else; what was stored first stands.',
+        };
+      case 'NOTHING':
+      case 'AGAIN':
+        throw new Error(`A report cannot be answered ${recorded.answer}.`);
+      default:
+        return {
+          kind: 'ReportResultSuccess',
+          outcome: recorded.answer,
+          taskId: recorded.taskId,
+          attemptId,
+          taskStatus: recorded.taskStatus,
+        };
+    }
+  }
+}
+
+const tokenInvalid = {
+  kind: 'LeaseTokenInvalid',
+  message: 'The lease token does not belong to this attempt, or there is no such attempt.',
+} as const;

@@ -1,0 +1,59 @@
+import type { Queryable } from '../db/pool.ts';
+
+/** Where an open task was found: waiting, or executed by an attempt. */
+export type Place =
+  | { in: 'QUEUE'; sequence: number; attempts: number }
+  | { in: 'LEASE'; sequence: number; attempts: number; attemptId: string };
+
+const takeSql = `
+with t as materialized (
+  select t.id, t.agent_id, t.priority, t.rank, t.available_at from runplane.tasks t where t.id = any($1)),
+ready as (
+  delete from runplane.ready_tasks r using t
+   where r.agent_id = t.agent_id and r.priority_key = -t.priority and r.rank = t.rank and r.task_id = t.id
+  returning r.task_id, r.sequence, r.attempts),
+delayed as (
+  delete from runplane.delayed_tasks d using t where d.available_at = t.available_at and d.task_id = t.id
+  returning d.task_id, d.sequence, d.attempts)
+select task_id as "taskId", sequence, attempts from ready
+union all
+select task_id, sequence, attempts from delayed`;
+
+const findSql = `
+select l.task_id as "taskId", l.sequence, l.number as attempts, l.attempt_id as "attemptId"
+  from runplane.leases l where l.task_id = any($1) for update
+`;
+
+const behindKeySql = `
+select s.task_id as "taskId", s.sequence, s.attempts from runplane.serial_tasks s
+ where s.task_id = any($1)
+   and exists (select from runplane.serial_tasks b where b.agent_id = s.agent_id and b.serial_key = s.serial_key and b.rank < s.rank)`;
+
+interface PlaceRow {
+  taskId: string;
+  sequence: number;
+  attempts: number;
+}
+
+/**
+ * Takes open tasks out of the queue, or finds the attempts that execute them. The caller holds the locks of their runs,
+ * so nothing but a claim or the mover can move a task meanwhile: a task seen nowhere is between two places and is
+ * looked for again, in a statement that sees where it went.
+ */
+export async function takePlaces(tx: Queryable, taskIds: readonly string[]): Promise<Map<string, Place>> {
+  const places = new Map<string, Place>();
+  const missing = (): string[] => taskIds.filter((id) => !places.has(id));
+  for (let look = 0; look < 5 && missing().length > 0; look++) {
+    const taken = await tx.query<PlaceRow & Record<string, unknown>>({ name: 'take-places', text: takeSql, values: [missing()] });
+    for (const { taskId, sequence, attempts } of taken.rows) places.set(taskId, { in: 'QUEUE', sequence, attempts });
+    if (missing().length === 0) break;
+    const leased = await tx.query<PlaceRow & { attemptId: string }>({ name: 'find-leases', text: findSql, values: [missing()] });
+    for (const { taskId, ...place } of leased.rows) places.set(taskId, { in: 'LEASE', ...place });
+    if (missing().length === 0) break;
+    const behind = await tx.query<PlaceRow & Record<string, unknown>>({ name: 'find-behind-key', text: behindKeySql, values: [missing()] });
+    for (const { taskId, sequence, attempts } of behind.rows) places.set(taskId, { in: 'QUEUE', sequence, attempts });
+  }
+  const lost = missing();
+  if (lost.length > 0) throw new Error(`Open tasks without a place: ${lost.join(', ')}.`);
+  return places;
+}

@@ -1,0 +1,61 @@
+import type { InvalidInput, LeaseTokenInvalid, ResultConflict, Unavailable } from '../domain/problems.ts';
+import type { ErrorKind } from '../domain/retry-policy.ts';
+import type { ResultStatus, TaskStatus } from '../domain/status.ts';
+
+export interface ModelUsageInput {
+  model?: string | null;
+  provider?: string | null;
+  inputTokens?: number | null;
+  cacheReadTokens?: number | null;
+  cacheWriteTokens?: number | null;
+  cacheWrite1hTokens?: number | null;
+  outputTokens?: number | null;
+  reasoningTokens?: number | null;
+  requests?: number | null;
+  /** Exact decimal text in USD. */
+  cost?: string | null;
+  responseId?: string | null;
+  at?: Date | null;
+  raw?: unknown;
+}
+export interface ExecutionErrorInput {
+  code: string;
+  message?: string | null;
+  kind?: ErrorKind | null;
+  retryAfterSeconds?: number | null;
+  throttle?: string | null;
+}
+export interface MaterializationInput {
+  assetKey: string;
+  partition?: string | null;
+  metadata?: unknown;
+}
+
+/** A result as a worker reports it; nothing in it is checked yet. attemptId is the public id. */
+export interface ReportResultInput {
+  attemptId: string;
+  leaseToken: string;
+  status: ResultStatus;
+  output?: unknown;
+  error?: ExecutionErrorInput | null;
+  usage?: readonly ModelUsageInput[] | null;
+  confidence?: number | null;
+  traceId?: string | null;
+  externalRunId?: string | null;
+  materializations?: readonly MaterializationInput[] | null;
+}
+
+export interface ReportResultSuccess {
+  kind: 'ReportResultSuccess';
+  outcome: 'APPLIED' | 'REPLAYED' | 'SUPERSEDED';
+  /** UUIDs. */
+  taskId: string;
+  attemptId: string;
+  taskStatus: TaskStatus;
+}
+export type ReportResultOutcome = ReportResultSuccess | LeaseTokenInvalid | ResultConflict | InvalidInput | Unavailable;
+
+/** How work comes back. Outcomes are in input order, each on its own. */
+export interface Results {
+  reportResults(inputs: readonly ReportResultInput[]): Promise<ReportResultOutcome[]>;
+}

@@ -1,0 +1,55 @@
+import type { Database } from '../db/pool.ts';
+import { statement } from '../db/transaction.ts';
+import { newUuid } from '../domain/ids.ts';
+
+/** A lease with what its execution needs, as the view assignments gives it. */
+export interface ClaimedTask {
+  attemptId: string;
+  taskId: string;
+  runId: string;
+  agentId: string;
+  agent: string;
+  handler: string | null;
+  step: string;
+  number: number;
+  input: unknown;
+  labels: Record<string, string>;
+  customer: string | null;
+  correlationId: string;
+  eventId: string | null;
+  serialKey: string | null;
+  checkpoint: unknown;
+  leaseSeconds: number;
+  timeoutSeconds: number | null;
+  startedAt: Date;
+  expiresAt: Date;
+}
+
+export interface ClaimRequest {
+  agentIds: readonly string[];
+  limit: number;
+  /** UUID of the worker's row. */
+  workerId: string;
+  /** A repeated claim with the same worker and key gives the same live leases again. */
+  claimKey: string | null;
+  /** Null: as the agent says. */
+  leaseSeconds: number | null;
+}
+
+// The function claim_tasks (drizzle/0002_claim.sql) locks, counts and claims in statements of their own.
+const claimSql = `
+select attempt_id as "attemptId", task_id as "taskId", run_id as "runId", agent_id as "agentId", agent, handler, step, number, input, labels,
+       customer, correlation_id as "correlationId", event_id as "eventId", serial_key as "serialKey", checkpoint,
+       lease_seconds as "leaseSeconds", timeout_seconds as "timeoutSeconds", started_at as "startedAt", expires_at as "expiresAt"
+  from runplane.claim_tasks($1, $2, $3, $4, $5)`;
+
+/** Claims the best tasks of these agents, at most limit, never above a concurrency limit over all replicas. */
+export async function claimTasks(db: Database, request: ClaimRequest): Promise<ClaimedTask[]> {
+  const attemptIds = Array.from({ length: request.limit }, newUuid);
+  const { rows } = await statement<ClaimedTask & Record<string, unknown>>(db, {
+    name: 'claim-tasks',
+    text: claimSql,
+    values: [request.agentIds, attemptIds, request.workerId, request.claimKey, request.leaseSeconds],
+  });
+  return rows;
+}

@@ -1,0 +1,41 @@
+import type { Database } from '../db/pool.ts';
+import type { ResultRecorder } from '../result/results.ts';
+import { Duty } from './duty.ts';
+
+export interface SweeperOptions {
+  db: Database;
+  results: ResultRecorder;
+  onError: (error: unknown, duty: string) => void;
+  log: { warn(fields: object, message: string): void };
+}
+
+const everyMs = 1000;
+const batch = 500;
+
+// A scan of a small table each second instead of an index that every heartbeat would have to keep.
+const expiredSql = `
+select l.attempt_id as "attemptId" from runplane.leases l cross join (select runplane.clock() as now) c
+ where l.expires_at < c.now or l.timeout_at <= c.now or l.cancel_deadline < c.now
+ order by l.attempt_id limit $1`;
+
+/**
+ * Ends attempts whose lease was not extended or that ran too long. Each replica sweeps; whether an attempt is still
+ * expired is decided under its run's lock, so each is ended once.
+ */
+export const createSweeper = ({ db, results, onError, log }: SweeperOptions): Duty =>
+  new Duty({
+    name: 'sweeper',
+    onError,
+    runOnce: async () => {
+      const { rows } = await db.query<{ attemptId: string }>({ name: 'expired-leases', text: expiredSql, values: [batch] });
+      const ended = await Promise.all(
+        rows.map(async ({ attemptId }) => {
+          const { answer } = await results.record({ attemptId, report: null });
+          return answer === 'APPLIED' ? 1 : 0;
+        }),
+      );
+      const count = ended.reduce<number>((sum, one) => sum + one, 0);
+      if (count > 0) log.warn({ attempts: count }, 'ended attempts that lost their lease or ran too long');
+      return rows.length === batch ? 0 : everyMs;
+    },
+  });

@@ -1,0 +1,117 @@
+import { createChangeLog } from './changelog/change-log.ts';
+import { LogReader } from './changelog/log-reader.ts';
+import { Signal } from './changelog/signal.ts';
+import type { ChangeLog } from './changelog/types.ts';
+import type { Installation } from './db/migrate.ts';
+import { Database, type DatabaseOptions } from './db/pool.ts';
+import type { InlineHandler } from './dispatch/handlers.ts';
+import { Heartbeats } from './dispatch/heartbeats.ts';
+import { InlineDispatch } from './dispatch/inline.ts';
+import { createPullDispatch } from './dispatch/pull.ts';
+import type { PullDispatch } from './dispatch/types.ts';
+import { WorkerRegistry } from './dispatch/worker-registry.ts';
+import { createIntake } from './intake/intake.ts';
+import type { Intake } from './intake/types.ts';
+import { createConfiguration } from './operator/configuration.ts';
+import type { Configuration } from './operator/types.ts';
+import { ResultRecorder } from './result/results.ts';
+import type { Duty } from './scheduler/duty.ts';
+import { createMover } from './scheduler/mover.ts';
+import { createSweeper } from './scheduler/sweeper.ts';
+
+export interface Log {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+export interface ServicesOptions {
+  database: Omit<DatabaseOptions, 'onError' | 'applicationName'>;
+  /** A direct connection, for LISTEN. */
+  listenUrl: string;
+  installation: Installation;
+  /** Runs claims for inline agents, the sweeper and the mover in this process. */
+  scheduler: boolean;
+  handlers: ReadonlyMap<string, InlineHandler>;
+  serverName: string;
+  log: Log;
+}
+
+/** All services of one process on one database. */
+export interface Services {
+  db: Database;
+  signal: Signal;
+  intake: Intake;
+  dispatch: PullDispatch;
+  inline: InlineDispatch | null;
+  results: ResultRecorder;
+  configuration: Configuration;
+  changeLog: ChangeLog;
+  /** Claims nothing more and hands back what is not done; what clients ask is still answered. */
+  drain(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export async function startServices(options: ServicesOptions): Promise<Services> {
+  const { installation, log } = options;
+  const onPoolError = (error: Error): void => log.warn({ error: error.message }, 'a database connection was lost');
+  const db = new Database({ ...options.database, applicationName: 'runplane', onError: onPoolError });
+  // Heartbeats never queue behind other work: a lease must not be lost because the pool is busy.
+  const heartbeatDb = new Database({ ...options.database, maxConnections: 1, applicationName: 'runplane-heartbeats', onError: onPoolError });
+  const signal = new Signal({ connectionString: options.listenUrl, log });
+  await signal.start();
+  const onCommit = (): void => signal.changed();
+  const onError = (error: unknown, duty: string): void => log.error({ error: String(error), duty }, 'a background duty failed and is repeated');
+
+  const reader = new LogReader(db, signal, (error) => onError(error, 'change log reader'));
+  const intake = createIntake({ db, installation, onCommit });
+  const results = new ResultRecorder({ db, secretKey: installation.secretKey, onCommit });
+  const heartbeats = new Heartbeats(heartbeatDb);
+  const workers = new WorkerRegistry(db);
+  const dispatch = createPullDispatch({ db, signal, heartbeats, workers, secretKey: installation.secretKey, onCommit });
+  const duties: Duty[] = [];
+  let inline: InlineDispatch | null = null;
+  if (options.scheduler) {
+    const mover = createMover({ db, onMoved: onCommit, onError });
+    duties.push(mover, createSweeper({ db, results, onError, log }));
+    // A launch for later or a retry may be due before the mover would look again.
+    signal.onChange(() => mover.wake());
+    inline = new InlineDispatch({
+      db,
+      signal,
+      results,
+      heartbeats,
+      workers,
+      handlers: options.handlers,
+      serverName: options.serverName,
+      onCommit,
+      onError,
+    });
+    for (const duty of duties) duty.start();
+    inline.start();
+  }
+
+  const drain = async (): Promise<void> => {
+    dispatch.drain();
+    await Promise.all(duties.map((duty) => duty.stop()));
+    await inline?.stop();
+  };
+  return {
+    db,
+    signal,
+    intake,
+    dispatch,
+    inline,
+    results,
+    configuration: createConfiguration({ db, onCommit }),
+    changeLog: createChangeLog(db, reader, installation.epoch),
+    drain,
+    stop: async () => {
+      await drain();
+      await Promise.all([intake.drained(), results.drained()]);
+      reader.stop();
+      await signal.stop();
+      await Promise.all([db.close(), heartbeatDb.close()]);
+    },
+  };
+}

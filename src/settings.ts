@@ -1,0 +1,122 @@
+const roles = ['api', 'scheduler', 'ingest', 'page'] as const;
+const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+
+export type Role = (typeof roles)[number];
+export type LogLevel = (typeof logLevels)[number];
+
+/** One environment variable. */
+export interface Setting<T> {
+  /** As text, as if it were set; null is absent. */
+  readonly default: string | null;
+  /** What it may be, to follow "must be". */
+  readonly values: string;
+  readonly meaning: string;
+  /** Undefined when the text is none of the values. */
+  readonly parse: (text: string) => T | undefined;
+  /** The text is not repeated in a fault. */
+  readonly secret?: true;
+}
+
+export interface SettingWithDefault<T> extends Setting<T> {
+  readonly default: string;
+}
+
+const integer = (
+  min: number,
+  max: number,
+  byDefault: number,
+  meaning: string,
+): SettingWithDefault<number> => ({
+  default: String(byDefault),
+  values: `an integer from ${min} to ${max}`,
+  meaning,
+  parse: (text) =>
+    /^\d{1,10}$/.test(text) && Number(text) >= min && Number(text) <= max ? Number(text) : undefined,
+});
+
+const choice = <T extends string>(
+  choices: readonly T[],
+  byDefault: T,
+  meaning: string,
+): SettingWithDefault<T> => ({
+  default: byDefault,
+  values: choices.length === 1 ? `${choices[0]}` : `one of ${choices.join(', ')}`,
+  meaning,
+  parse: (text) => choices.find((known) => known === text),
+});
+
+const postgresUrl = (meaning: string): Setting<string> => ({
+  default: null,
+  values: 'a URL such as postgres://user:password@host:5432/database',
+  meaning,
+  parse: (text) => (/^postgres(ql)?:\/\//.test(text) && URL.canParse(text) ? text : undefined),
+  secret: true,
+});
+
+/** Every variable that the product reads. docs/configuration.md says the same to its users. */
+export const settings = {
+  RUNPLANE_HOST: {
+    default: '127.0.0.1',
+    values: 'a host name or an IP address without a port',
+    meaning: 'Address that the server listens on. Without API tokens it must be a loopback address.',
+    parse: (text) => (/^[\w.:%-]+$/.test(text) && !/^[^:]*:\d+$/.test(text) ? text : undefined),
+  } satisfies SettingWithDefault<string>,
+  RUNPLANE_PORT: integer(0, 65_535, 4000, 'Port that the server listens on; 0 takes any free one.'),
+  RUNPLANE_ROLES: {
+    default: roles.join(','),
+    values: `a comma-separated list of ${roles.join(', ')}`,
+    meaning: 'What this process does; all of it by default.',
+    parse: parseRoles,
+  } satisfies SettingWithDefault<Role[]>,
+  RUNPLANE_AUTH: choice(['off'], 'off', 'How clients prove who they are. There are no API tokens yet.'),
+  RUNPLANE_SECRET_KEY: {
+    default: null,
+    values: 'at least 32 characters',
+    meaning:
+      'Key of the lease tokens, the same on all replicas; when absent, one that is kept in the database.',
+    parse: (text) => (text.length >= 32 ? text : undefined),
+    secret: true,
+  } satisfies Setting<string>,
+  RUNPLANE_DATA_DIR: {
+    default: '.runplane',
+    values: 'a path',
+    meaning: 'Directory of the embedded Postgres, which runs when DATABASE_URL is absent.',
+    parse: (text) => (text.includes('\0') ? undefined : text),
+  } satisfies SettingWithDefault<string>,
+  DATABASE_URL: postgresUrl(
+    'The Postgres to use, directly or through a pooler; when absent, the embedded one.',
+  ),
+  DATABASE_LISTEN_URL: postgresUrl(
+    'A direct connection for LISTEN and migrations, when DATABASE_URL is a pooler in transaction mode. ' +
+      'Its presence means that nothing relies on sessions: no named statements.',
+  ),
+  RUNPLANE_DB_CONNECTIONS: integer(2, 500, 10, 'Connections of the pool, at most.'),
+  RUNPLANE_DB_STATEMENT_TIMEOUT_MS: integer(
+    0,
+    3_600_000,
+    30_000,
+    'Milliseconds after which Postgres ends a statement; 0 is never.',
+  ),
+  RUNPLANE_DB_LOCK_TIMEOUT_MS: integer(
+    0,
+    3_600_000,
+    5000,
+    'Milliseconds that a statement waits for a lock; 0 is for ever.',
+  ),
+  RUNPLANE_DB_IDLE_IN_TRANSACTION_TIMEOUT_MS: integer(
+    0,
+    3_600_000,
+    30_000,
+    'Milliseconds after which Postgres ends a session that is idle in a transaction; 0 is never.',
+  ),
+  LOG_LEVEL: choice(logLevels, 'info', 'The least severe log lines that are written.'),
+} as const;
+
+export type SettingName = keyof typeof settings;
+
+function parseRoles(text: string): Role[] | undefined {
+  const names = text.split(',').map((name) => name.trim());
+  return names.every((name) => roles.some((role) => role === name))
+    ? roles.filter((role) => names.includes(role))
+    : undefined;
+}

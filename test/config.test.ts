@@ -1,0 +1,208 @@
+import { readFile } from 'node:fs/promises';
+import { describe, expect, it } from 'vitest';
+import { ConfigurationError, describeConfig, readConfig } from '../src/config.ts';
+import { settings } from '../src/settings.ts';
+
+function faultsOf(env: Record<string, string>): readonly string[] {
+  try {
+    readConfig(env);
+  } catch (error) {
+    if (error instanceof ConfigurationError) return error.faults;
+    throw error;
+  }
+  return [];
+}
+
+describe('readConfig', () => {
+  it('has a default for everything', () => {
+    expect(readConfig({ PATH: '/bin' })).toEqual({
+      host: '127.0.0.1',
+      port: 4000,
+      roles: ['api', 'scheduler', 'ingest', 'page'],
+      auth: 'off',
+      secretKey: null,
+      logLevel: 'info',
+      dataDir: '.runplane',
+      database: {
+        url: null,
+        listenUrl: null,
+        connections: 10,
+        timeouts: { statement: 30_000, lock: 5000, idleInTransaction: 30_000 },
+      },
+      risks: [expect.stringContaining('authentication is off')],
+    });
+  });
+
+  it('reads what is set', () => {
+    const config = readConfig({
+      RUNPLANE_HOST: '::1',
+      RUNPLANE_PORT: '0',
+      RUNPLANE_ROLES: 'scheduler, api',
+      RUNPLANE_AUTH: 'off',
+      RUNPLANE_SECRET_KEY: 'k'.repeat(32),
+      RUNPLANE_DATA_DIR: '/var/lib/runplane',
+      DATABASE_URL: 'postgres://me@pool:6432/app',
+      DATABASE_LISTEN_URL: 'postgresql://me@db/app',
+      RUNPLANE_DB_CONNECTIONS: '20',
+      RUNPLANE_DB_STATEMENT_TIMEOUT_MS: '0',
+      RUNPLANE_DB_LOCK_TIMEOUT_MS: '1',
+      RUNPLANE_DB_IDLE_IN_TRANSACTION_TIMEOUT_MS: '2',
+      LOG_LEVEL: 'debug',
+    });
+    expect(config).toMatchObject({
+      host: '::1',
+      port: 0,
+      roles: ['api', 'scheduler'],
+      secretKey: 'k'.repeat(32),
+      logLevel: 'debug',
+      dataDir: '/var/lib/runplane',
+      database: {
+        url: 'postgres://me@pool:6432/app',
+        listenUrl: 'postgresql://me@db/app',
+        connections: 20,
+        timeouts: { statement: 0, lock: 1, idleInTransaction: 2 },
+      },
+    });
+  });
+
+  it('takes an empty variable as an absent one', () => {
+    expect(readConfig({ RUNPLANE_PORT: '', DATABASE_URL: ' ' })).toEqual(readConfig({}));
+  });
+
+  it('is frozen at every depth', () => {
+    const config = readConfig({});
+    for (const part of [config, config.roles, config.risks, config.database, config.database.timeouts]) {
+      expect(Object.isFrozen(part)).toBe(true);
+    }
+  });
+
+  it('reports all faults at once', () => {
+    const faults = faultsOf({
+      RUNPLANE_PORT: '80 80',
+      LOG_LEVEL: 'loud',
+      RUNPLANE_SECRET_KEY: 'short',
+      RUNPLANE_PROT: '1',
+    });
+    expect([...faults].sort()).toEqual([
+      'LOG_LEVEL is "loud": it must be one of fatal, error, warn, info, debug, trace, silent.',
+      'RUNPLANE_PORT is "80 80": it must be an integer from 0 to 65535.',
+      'RUNPLANE_SECRET_KEY is wrong: it must be at least 32 characters.',
+      'There is no setting RUNPLANE_PROT; the nearest is RUNPLANE_PORT.',
+    ]);
+  });
+
+  it.each([
+    ['RUNPLANE_PORT', '65536'],
+    ['RUNPLANE_PORT', '-1'],
+    ['RUNPLANE_PORT', '1e3'],
+    ['RUNPLANE_HOST', '127.0.0.1:4000'],
+    ['RUNPLANE_HOST', 'http://localhost'],
+    ['RUNPLANE_ROLES', 'api,worker'],
+    ['RUNPLANE_ROLES', ','],
+    ['RUNPLANE_AUTH', 'tokens'],
+    ['RUNPLANE_DB_CONNECTIONS', '1'],
+    ['RUNPLANE_DB_LOCK_TIMEOUT_MS', '3600001'],
+    ['DATABASE_URL', 'mysql://host/db'],
+    ['DATABASE_URL', 'host=localhost'],
+    ['LOG_LEVEL', 'INFO'],
+  ])('refuses %s=%s by name', (name, value) => {
+    expect(faultsOf({ [name]: value })).toEqual([
+      expect.stringMatching(new RegExp(`^${name} is .*: it must be `)),
+    ]);
+  });
+
+  it('never repeats a secret in a fault', () => {
+    const faults = faultsOf({ DATABASE_URL: 'mysql://me:hunter2@host/db', RUNPLANE_SECRET_KEY: 'hunter2' });
+    expect(faults).toHaveLength(2);
+    expect(faults.join()).not.toContain('hunter2');
+  });
+
+  it('refuses a misspelt variable and names the nearest one', () => {
+    expect(faultsOf({ RUNPLANE_DB_LOCK_TIMEOUT: '1' })).toEqual([
+      'There is no setting RUNPLANE_DB_LOCK_TIMEOUT; the nearest is RUNPLANE_DB_LOCK_TIMEOUT_MS.',
+    ]);
+    expect(faultsOf({ RUNPLANE_TEST_TIER: 'system' })).toEqual([]);
+  });
+
+  it.each(['0.0.0.0', '::', '10.0.0.1', 'example.com'])(
+    'refuses to listen on %s without API tokens',
+    (host) => {
+      expect(faultsOf({ RUNPLANE_HOST: host, RUNPLANE_AUTH: 'off' })).toEqual([
+        expect.stringMatching(/no API tokens yet.*127\.0\.0\.1/),
+      ]);
+    },
+  );
+
+  it.each(['localhost', '127.0.0.2', '::1'])('listens on %s', (host) => {
+    expect(readConfig({ RUNPLANE_HOST: host }).host).toBe(host);
+  });
+
+  it('refuses a direct connection without the pooled one', () => {
+    expect(faultsOf({ DATABASE_LISTEN_URL: 'postgres://db/app' })).toEqual([
+      expect.stringContaining('DATABASE_LISTEN_URL is set, but DATABASE_URL is not'),
+    ]);
+  });
+});
+
+describe('describeConfig', () => {
+  it('shows the settings in effect without secrets', () => {
+    const lines = describeConfig(
+      readConfig({
+        RUNPLANE_SECRET_KEY: 'hunter2'.repeat(6),
+        DATABASE_URL: 'postgres://me:hunter2@pool:6432/app?password=hunter2&sslmode=verify-full',
+        DATABASE_LISTEN_URL: 'postgres://me:hunter2@db/app?sslmode=verify-full',
+        RUNPLANE_HOST: '::1',
+        RUNPLANE_PORT: '0',
+      }),
+    );
+    expect(lines).toEqual([
+      'address: [::1]:any free port',
+      'roles: api, scheduler, ingest, page',
+      'database: postgres://me@pool:6432/app?sslmode=verify-full',
+      'listen on: postgres://me@db/app?sslmode=verify-full (no named statements)',
+      'database connections: 10',
+      'database timeouts: statement 30000 ms, lock 5000 ms, idle in transaction 30000 ms',
+      'secret key: set (42 chars)',
+      'authentication: off',
+      'log level: info',
+      'warning: authentication is off: every program on this machine can do everything.',
+    ]);
+  });
+
+  it.each([
+    ['DATABASE_URL uses TLS without verification', { DATABASE_URL: 'postgres://db/app?sslmode=no-verify' }],
+    [
+      'DATABASE_URL uses TLS without verification',
+      { DATABASE_URL: 'postgres://db/app', PGSSLMODE: 'no-verify' },
+    ],
+    [
+      'DATABASE_URL uses TLS without verification',
+      { DATABASE_URL: 'postgres://db/app?uselibpqcompat=true&sslmode=require' },
+    ],
+    [
+      'DATABASE_LISTEN_URL uses TLS without verification',
+      { DATABASE_URL: 'postgres://db/app', DATABASE_LISTEN_URL: 'postgres://db/app?ssl=no-verify' },
+    ],
+    ['NODE_TLS_REJECT_UNAUTHORIZED is 0', { NODE_TLS_REJECT_UNAUTHORIZED: '0' }],
+  ])('warns: %s', (warning, env) => {
+    expect(describeConfig(readConfig(env))).toContainEqual(expect.stringContaining(`warning: ${warning}`));
+  });
+
+  it('does not warn of TLS that is verified', () => {
+    const config = readConfig({ DATABASE_URL: 'postgres://db/app?sslmode=require' });
+    expect(config.risks).toHaveLength(1);
+  });
+});
+
+describe('docs/configuration.md', () => {
+  it('is what the code says, in both directions', async () => {
+    const text = await readFile(new URL('../docs/configuration.md', import.meta.url), 'utf8');
+    const rows = text.split('\n').filter((line) => line.startsWith('| `'));
+    expect(rows).toEqual(
+      Object.entries(settings).map(([name, setting]) => {
+        const byDefault = setting.default === null ? '' : `\`${setting.default}\``;
+        return `| \`${name}\` | ${byDefault} | ${setting.values} | ${setting.meaning} |`;
+      }),
+    );
+  });
+});

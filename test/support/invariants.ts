@@ -1,0 +1,81 @@
+import { expect } from 'vitest';
+import type { Queryable } from '../../src/db/pool.ts';
+
+/** Each statement selects what breaks one of the rules that always hold; no rows is right. */
+const invariants: Record<string, string> = {
+  'an open task has exactly one place, any other none': `
+    select t.id, t.state, p.places from runplane.tasks t cross join lateral (
+      select (select count(*) from runplane.ready_tasks r where r.task_id = t.id)
+           + (select count(*) from runplane.delayed_tasks d where d.task_id = t.id)
+           + (select count(*) from runplane.leases l where l.task_id = t.id)
+           + (select count(*) from runplane.serial_tasks s where s.task_id = t.id and exists (
+                select from runplane.serial_tasks b where b.agent_id = s.agent_id and b.serial_key = s.serial_key and b.rank < s.rank)) as places) p
+     where p.places <> (t.state = 'OPEN')::int`,
+  'no place belongs to a task that does not exist': `
+    select task_id from (select task_id from runplane.ready_tasks union all select task_id from runplane.delayed_tasks
+      union all select task_id from runplane.leases union all select task_id from runplane.serial_tasks) p
+     where not exists (select from runplane.tasks t where t.id = p.task_id)`,
+  'a terminal or blocked task is behind no serial key': `
+    select s.task_id from runplane.serial_tasks s join runplane.tasks t on t.id = s.task_id where t.state <> 'OPEN'`,
+  'no agent or throttle is above its limit': `
+    select a.name from runplane.agents a where a.max_concurrent_tasks < (select count(*) from runplane.leases l where l.agent_id = a.id)
+    union all
+    select t.name from runplane.throttles t where t.max_concurrent_tasks < (
+      select count(*) from runplane.leases l join runplane.agent_throttles x on x.agent_id = l.agent_id where x.throttle_id = t.id)`,
+  'attempt numbers have no gaps': `
+    select task_id, array_agg(number order by number) from (
+      select task_id, number from runplane.attempts union all select task_id, number from runplane.leases) a
+     group by task_id having max(number) <> count(*) or min(number) <> 1 or count(distinct number) <> count(*)`,
+  'the change-log sequence of each task and run has no gaps': `
+    select run_id, task_id from runplane.change_log group by run_id, task_id
+    having max(sequence) <> count(*) or min(sequence) <> 1 or count(distinct sequence) <> count(*)`,
+  'each change starts where the one before ended': `
+    select * from (
+      select run_id, task_id, sequence, from_status, lag(to_status) over (partition by run_id, task_id order by sequence) as before
+        from runplane.change_log) c where c.from_status is distinct from c.before`,
+  'the change log is in order by its numbers and says who came before': `
+    select a.id from runplane.change_log a join runplane.change_log b
+      on b.run_id = a.run_id and b.task_id is not distinct from a.task_id and b.sequence = a.sequence - 1
+     where b.id > a.id or b.xid >= a.seen_before and b.xid <> a.xid`,
+  'the last change is the status of the task': `
+    select t.id, t.state, c.to_status from runplane.tasks t
+      join lateral (select to_status from runplane.change_log c where c.task_id = t.id order by sequence desc limit 1) c on true
+     where c.to_status::text <> case when t.state <> 'OPEN' then t.state::text
+       when exists (select from runplane.leases l where l.task_id = t.id) then 'PROCESSING' else 'ENQUEUED' end`,
+  'the last change is the status of the run': `
+    select r.id, r.status, c.to_status, r.sequence, c.sequence from runplane.runs r
+      join lateral (select to_status, sequence from runplane.change_log c where c.run_id = r.id and c.task_id is null order by sequence desc limit 1) c on true
+     where c.to_status::text <> r.status::text or c.sequence <> r.sequence`,
+  'a run counts its tasks': `
+    select r.id, r.open_tasks, r.blocked_tasks, r.total_tasks from runplane.runs r join lateral (
+      select count(*) filter (where state in ('OPEN', 'BLOCKED')) as open, count(*) filter (where state = 'BLOCKED') as blocked, count(*) as total
+        from runplane.tasks t where t.run_id = r.id) t on true
+     where (r.open_tasks, r.blocked_tasks, r.total_tasks) <> (t.open, t.blocked, t.total)`,
+  'a run is terminal when all its tasks are': `
+    select r.id, r.status from runplane.runs r where (r.finished_at is not null) <> (r.open_tasks = 0)`,
+  'a queued run has no attempt': `
+    select r.id from runplane.runs r where r.status = 'QUEUED' and (
+      exists (select from runplane.leases l where l.run_id = r.id) or exists (select from runplane.attempts a where a.run_id = r.id))`,
+  'a blocked task waits for a step that is not over': `
+    select t.id from runplane.tasks t where t.state = 'BLOCKED' and not exists (
+      select from runplane.tasks d where d.run_id = t.run_id and d.step = any(t.depends_on) and d.state in ('OPEN', 'BLOCKED'))`,
+  'a task that failed for good has one dead letter': `
+    select t.id from runplane.tasks t where t.state = 'FAILED' and t.error_code <> 'DEPENDENCY_FAILED'
+       and not exists (select from runplane.dead_letters d where d.task_id = t.id)`,
+  'an idempotency record points at what it made': `
+    select i.object_id from runplane.idempotency_records i
+     where not exists (select from runplane.runs r where r.id = i.object_id) and not exists (select from runplane.events e where e.id = i.object_id)`,
+  'usage belongs to an attempt': `
+    select u.id from runplane.usage u where not exists (select from runplane.attempts a where a.id = u.attempt_id)
+       and not exists (select from runplane.leases l where l.attempt_id = u.attempt_id)`,
+  'what was materialized is of a completed task': `
+    select m.id from runplane.materializations m join runplane.tasks t on t.id = m.task_id where t.state <> 'COMPLETED'`,
+};
+
+/** Proves on the database itself that everything holds that always has to. */
+export async function expectInvariants(db: Queryable): Promise<void> {
+  for (const [rule, text] of Object.entries(invariants)) {
+    const { rows } = await db.query({ text });
+    expect(rows, rule).toEqual([]);
+  }
+}

@@ -1,0 +1,27 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+import { tier } from './test/support/tier.ts';
+
+export default defineConfig({
+  resolve: {
+    alias: [
+      // Node resolves `graphql` to index.js while Vite would choose index.mjs. Two copies of graphql in one
+      // process reject each other's schemas, so both take index.js.
+      {
+        find: /^graphql$/,
+        replacement: fileURLToPath(new URL('./node_modules/graphql/index.js', import.meta.url)),
+      },
+    ],
+  },
+  test: {
+    include: tier === 'system' ? ['test/system/**/*.test.ts'] : ['test/**/*.test.ts'],
+    exclude: tier === 'system' ? [] : ['test/system/**'],
+    passWithNoTests: tier === 'system',
+    globalSetup: ['test/support/global-setup.ts'],
+    pool: 'forks',
+    maxWorkers: 2,
+    testTimeout: tier === 'soak' ? 600_000 : 30_000,
+    hookTimeout: 60_000,
+    allowOnly: false,
+  },
+});
