@@ -49,6 +49,13 @@ const execution = {
     message: "The step's input template cannot be rendered for this run.",
     retryable: false,
   },
+  RELEASED_TOO_OFTEN: {
+    message: 'Attempts were handed back too often in a row, so that the last one counted.',
+    retryable: true,
+  },
+  FAILED: { message: 'The agent reported a failure without an error.', retryable: true },
+  HANDLER_ERROR: { message: 'The handler of an inline agent threw an error.', retryable: true },
+  INVALID_RESULT: { message: 'The handler of an inline agent returned what is no result.', retryable: true },
 } as const satisfies Record<string, Meaning>;
 
 const problem: Record<Problem['kind'], Meaning> = {
@@ -82,6 +89,15 @@ const problem: Record<Problem['kind'], Meaning> = {
 };
 
 const graphql = {
+  BAD_REQUEST: { message: 'The request is no GraphQL request.', retryable: false },
+  METHOD_NOT_ALLOWED: { message: 'The HTTP method does not fit; send mutations by POST.', retryable: false },
+  UNSUPPORTED_MEDIA_TYPE: { message: 'The body must be sent as application/json.', retryable: false },
+  GRAPHQL_PARSE_FAILED: { message: 'The document is no GraphQL.', retryable: false },
+  GRAPHQL_VALIDATION_FAILED: { message: 'The document does not fit the schema.', retryable: false },
+  OPERATION_RESOLUTION_FAILURE: {
+    message: 'The document has several operations and operationName names none of them.',
+    retryable: false,
+  },
   BAD_USER_INPUT: { message: 'An argument is outside its range or form.', retryable: false },
   INVALID_CURSOR: { message: 'The cursor is none of this list, filter or order.', retryable: false },
   CURSOR_EXPIRED: {

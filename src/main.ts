@@ -1,7 +1,7 @@
 import pino from 'pino';
 import { startApp } from './app.ts';
-import { ConfigurationError, describeConfig, readConfig } from './config.ts';
-import { EmbeddedPostgresError } from './db/embedded-postgres.ts';
+import { describeConfig, readConfig } from './config.ts';
+import { explainStartError } from './start-error.ts';
 
 /** Starts the server of this process and stops it on SIGINT or SIGTERM. */
 async function main(): Promise<void> {
@@ -29,15 +29,7 @@ async function main(): Promise<void> {
   console.log(`runplane ready on ${app.url ?? 'no port (the api role is off)'}`);
 }
 
-/** Faults that a person can mend are told in sentences, without a stack. */
-function explain(error: unknown): string {
-  if (error instanceof ConfigurationError || error instanceof EmbeddedPostgresError) return error.message;
-  const { code, port } = error as { code?: string; port?: number };
-  if (code === 'EADDRINUSE') return `Port ${port} is in use. Stop what listens there, or set RUNPLANE_PORT (0 is any free port).`;
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
-}
-
 main().catch((error: unknown) => {
-  console.error(`runplane: ${explain(error)}`);
+  console.error(`runplane: ${explainStartError(error)}`);
   process.exitCode = 1;
 });

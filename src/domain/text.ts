@@ -35,7 +35,7 @@ export function parseLabels(labels: readonly LabelInput[] | null | undefined, fi
   for (const [i, label] of labels.entries()) {
     const key = parseName(label.key, `${field}[${i}].key`, limits.labelKeyBytes);
     if (['__proto__', 'constructor', 'prototype'].includes(key) || key in parsedLabels) {
-      throw new InvalidInputError(`${field}[${i}].key`, `The label key ${key} is not allowed or given twice.`);
+      throw new InvalidInputError(`${field}[${i}].key`, `${field}[${i}].key is ${key}, which is not allowed or given twice.`);
     }
     const { value } = label;
     if (!isStorable(value) || Buffer.byteLength(value) > limits.labelValueBytes) {

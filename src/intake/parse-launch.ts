@@ -91,7 +91,7 @@ function parseSteps(steps: readonly LaunchStepInput[]): Map<string, StepOverride
   for (const [i, step] of steps.entries()) {
     const at = `steps[${i}]`;
     const name = parseName(step.step, `${at}.step`);
-    if (overrides.has(name)) throw new InvalidInputError(`${at}.step`, `The step ${name} is given twice.`);
+    if (overrides.has(name)) throw new InvalidInputError(`${at}.step`, `${at}.step is ${name}, which is given twice in steps.`);
     overrides.set(name, {
       estimatedTokens: parseEstimate(step.estimatedTokens, `${at}.estimatedTokens`),
       priority: step.priority == null ? null : parsePriority(step.priority, `${at}.priority`),

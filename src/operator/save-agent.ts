@@ -123,7 +123,10 @@ function parseDispatch(dispatch: DispatchInput): Pick<AgentSpec, 'dispatchKind' 
   if (inline)
     return { dispatchKind: 'INLINE', handler: parseName(inline.handler, 'dispatch.inline.handler') };
   if (webhook) {
-    throw new InvalidInputError('dispatch.webhook', 'Webhook agents are not served yet; use pull or inline.');
+    throw new InvalidInputError(
+      'dispatch.webhook',
+      'dispatch.webhook is not served yet; use pull or inline.',
+    );
   }
   if (pull?.batchBySerialKey) {
     throw new InvalidInputError(

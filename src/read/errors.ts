@@ -11,4 +11,9 @@ export class ReadError extends Error {
     this.code = code;
     this.field = field;
   }
+
+  /** What a GraphQL error that carries this one tells of it. */
+  get extensions(): { code: ReadErrorCode; field?: string } {
+    return { code: this.code, ...(this.field !== null && { field: this.field }) };
+  }
 }

@@ -1,7 +1,11 @@
 /** The conditions of a question and the values behind their parameters. */
 export class Where {
-  readonly values: unknown[] = [];
+  readonly values: unknown[];
   readonly #conditions: string[] = [];
+
+  constructor(values: unknown[] = []) {
+    this.values = values;
+  }
 
   /** A parameter for the value, as it stands in SQL. */
   param(value: unknown): string {
@@ -30,10 +34,8 @@ export class Where {
 
   /** What add demands must not hold; a condition that is unknown, because a column is null, does not hold. */
   not(add: (inner: Where) => void): void {
-    const inner = new Where();
-    inner.values.push(...this.values);
+    const inner = new Where(this.values);
     add(inner);
-    this.values.splice(0, this.values.length, ...inner.values);
     this.and(`(${inner.toString()}) is not true`);
   }
 

@@ -1,0 +1,38 @@
+import type { ChangeLog } from '../changelog/types.ts';
+import type { PullDispatch } from '../dispatch/types.ts';
+import type { Intake } from '../intake/types.ts';
+import type { Configuration } from '../operator/types.ts';
+import type { Loaders } from '../read/loaders.ts';
+import type { Read } from '../read/read.ts';
+import type { Results } from '../result/types.ts';
+
+/** What a credential allows. */
+export type Scope = 'READ' | 'PAYLOAD_READ' | 'LAUNCH' | 'PUBLISH' | 'WORK' | 'OPERATE' | 'CONFIGURE' | 'ADMIN';
+
+export interface Viewer {
+  name: string;
+  scopes: readonly Scope[];
+}
+
+/** What answers the fields of the schema: resolvers only translate between it and the client. */
+export interface Services {
+  read: Read;
+  intake: Intake;
+  dispatch: PullDispatch;
+  results: Results;
+  changeLog: ChangeLog;
+  configuration: Configuration;
+  server: { version: string };
+}
+
+/** One request. A subscription has one for as long as it lives. */
+export interface GraphQLContext {
+  services: Services;
+  requestId: string;
+  /** Aborts when the client leaves before it was answered. */
+  signal: AbortSignal;
+  /** Where a reconnecting stream wants to go on; wins over the subscription's own argument. */
+  lastEventId?: string | null;
+  viewer: Viewer;
+  loaders: Loaders;
+}

@@ -1,0 +1,76 @@
+import { randomUUID } from 'node:crypto';
+import { GraphQLError } from 'graphql';
+import { CursorError } from '../changelog/cursor.ts';
+import { SlowConsumerError } from '../changelog/subscription.ts';
+import { limits } from '../domain/limits.ts';
+import { ReadError } from '../read/errors.ts';
+import type { Scope } from './context.ts';
+
+/** extensions.code of the errors that this schema gives. */
+export type GraphQLErrorCode =
+  | 'BAD_USER_INPUT'
+  | 'BATCH_TOO_LARGE'
+  | 'CURSOR_EXPIRED'
+  | 'FORBIDDEN'
+  | 'INTERNAL_SERVER_ERROR'
+  | 'INVALID_CURSOR'
+  | 'PAGE_TOO_LARGE'
+  | 'SLOW_CONSUMER'
+  | 'UNAVAILABLE';
+
+const graphqlError = (code: GraphQLErrorCode, message: string, more: object = {}): GraphQLError =>
+  new GraphQLError(message, { extensions: { code, ...more } });
+
+export const badUserInput = (field: string, message: string): GraphQLError =>
+  graphqlError('BAD_USER_INPUT', message, { field });
+
+export const lacksScope = (scope: Scope): GraphQLError =>
+  graphqlError('FORBIDDEN', `This needs the scope ${scope}.`, { scope });
+
+/** Refuses a batch that is larger than one mutation may have. */
+export function checkBatch(field: string, entries: readonly unknown[]): void {
+  if (entries.length <= limits.batch) return;
+  const message = `${field} has ${entries.length} entries; at most ${limits.batch} are allowed.`;
+  throw graphqlError('BATCH_TOO_LARGE', message, { field });
+}
+
+/** Errors of a change-log stream as clients see them; others stay what they are. */
+export function streamError(error: unknown): unknown {
+  if (error instanceof CursorError) {
+    return graphqlError(error.code, error.message, error.restartFrom === null ? {} : { cursor: error.restartFrom });
+  }
+  return error instanceof SlowConsumerError ? graphqlError('SLOW_CONSUMER', error.message) : error;
+}
+
+interface ErrorLog {
+  error(fields: object, message: string): void;
+}
+
+/**
+ * What a client may see of an error: expected ones as they are; of any other one only a number under which the log has
+ * its cause. SQL and stacks never leave the server.
+ */
+export function maskError(error: unknown, log: ErrorLog): GraphQLError {
+  const cause = (error instanceof GraphQLError && error.originalError) || error;
+  if (error instanceof GraphQLError && (cause instanceof GraphQLError || cause instanceof ReadError)) return error;
+  const shown = streamError(cause);
+  const where = error instanceof GraphQLError ? { nodes: error.nodes, path: error.path } : {};
+  if (shown instanceof GraphQLError) return new GraphQLError(shown.message, { ...where, extensions: shown.extensions });
+  const requestId = randomUUID();
+  const unavailable = isUnavailable(cause);
+  const code = unavailable ? 'UNAVAILABLE' : 'INTERNAL_SERVER_ERROR';
+  log.error({ requestId, code, error: cause instanceof Error ? (cause.stack ?? cause.message) : String(cause) }, 'a field failed');
+  const message = unavailable
+    ? 'The database cannot be reached or is too busy; repeat in a moment.'
+    : 'The server failed; its log has the cause under the request id.';
+  return new GraphQLError(message, { ...where, extensions: { code, requestId } });
+}
+
+// Connection errors of Node and SQLSTATEs: connection (08), resources (53), shut down (57), statement and lock timeouts.
+const unavailableCodes = /^(ECONN\w+|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|08...|53...|57P0.|57014|55P03)$/;
+
+function isUnavailable(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+  return unavailableCodes.test(code) || /^(Connection terminated|timeout exceeded when trying to connect)/.test(error.message);
+}

@@ -1,0 +1,32 @@
+import type { AgentRow } from '../read/agents.ts';
+import type { AssetRow } from '../read/assets.ts';
+import type { AttemptRow } from '../read/attempts.ts';
+import type { AuditRow } from '../read/audit.ts';
+import type { DeadLetterRow } from '../read/dead-letters.ts';
+import type { EventRow } from '../read/events.ts';
+import type { JobRow } from '../read/jobs.ts';
+import type { MaterializationRow } from '../read/materializations.ts';
+import type { PoolRow, QueueRow } from '../read/queues.ts';
+import type { RouteRow } from '../read/routes.ts';
+import type { RunRow } from '../read/runs.ts';
+import type { TaskRow } from '../read/tasks.ts';
+import type { ThrottleRow } from '../read/throttles.ts';
+import type { WorkerRow } from '../read/workers.ts';
+import { builder } from './builder.ts';
+
+// Types that refer to each other meet here, so that their files need not import each other.
+export const RunRef = builder.objectRef<RunRow>('Run');
+export const TaskRef = builder.objectRef<TaskRow>('Task');
+export const AttemptRef = builder.objectRef<AttemptRow>('Attempt');
+export const EventRef = builder.objectRef<EventRow>('Event');
+export const JobRef = builder.objectRef<JobRow>('Job');
+export const AgentRef = builder.objectRef<AgentRow>('Agent');
+export const ThrottleRef = builder.objectRef<ThrottleRow>('Throttle');
+export const QueueRef = builder.objectRef<QueueRow>('Queue');
+export const PoolRef = builder.objectRef<PoolRow>('Pool');
+export const RouteRef = builder.objectRef<RouteRow>('Route');
+export const WorkerRef = builder.objectRef<WorkerRow>('Worker');
+export const DeadLetterRef = builder.objectRef<DeadLetterRow>('DeadLetter');
+export const AssetRef = builder.objectRef<AssetRow>('Asset');
+export const MaterializationRef = builder.objectRef<MaterializationRow>('Materialization');
+export const AuditEntryRef = builder.objectRef<AuditRow>('AuditEntry');

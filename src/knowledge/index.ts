@@ -1,0 +1,2 @@
+export { createKnowledgeHandlers } from './handlers.ts';
+export { installKnowledge } from './install.ts';

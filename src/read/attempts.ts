@@ -1,0 +1,84 @@
+import type { Database } from '../db/pool.ts';
+import type { ErrorKind } from '../domain/retry-policy.ts';
+import type { AttemptStatus } from '../domain/status.ts';
+import { type ListDefinition, readChildLists, readList } from './list.ts';
+import type { Page, PageArgs } from './page.ts';
+import { readById } from './query.ts';
+
+export interface AttemptRow {
+  id: string;
+  taskId: string;
+  number: number;
+  status: AttemptStatus;
+  counted: boolean;
+  workerId: string;
+  externalRunId: string | null;
+  traceId: string | null;
+  errorCode: string | null;
+  errorKind: ErrorKind | null;
+  errorRetryable: boolean | null;
+  errorMessage: string | null;
+  late: boolean;
+  sanitized: boolean;
+  startedAt: Date;
+  leaseExpiresAt: Date | null;
+  finishedAt: Date | null;
+}
+
+const columns = `
+x.id, x.task_id as "taskId", x.number, x.status, x.counted, x.worker_id as "workerId", x.external_run_id as "externalRunId",
+x.trace_id as "traceId", x.error_code as "errorCode", x.error_kind as "errorKind", x.error_retryable as "errorRetryable",
+x.error_message as "errorMessage", x.late, x.sanitized, x.started_at as "startedAt", x.expires_at as "leaseExpiresAt",
+x.finished_at as "finishedAt"`;
+
+// A running attempt is its lease. Nothing is spent while it runs.
+const allAttempts = `
+(select a.id, a.task_id, a.number, a.status::text, a.counted, a.worker_id, a.external_run_id, a.trace_id, a.error_code,
+        a.error_kind, a.error_retryable, a.error_message, a.late, a.sanitized, a.started_at, null::timestamptz as expires_at,
+        a.finished_at
+   from runplane.attempts a
+ union all
+ select l.attempt_id, l.task_id, l.number, 'RUNNING', false, l.worker_id, null, null, null, null, null, null, false, false,
+        l.started_at, l.expires_at, null
+   from runplane.leases l)`;
+
+const byIdSql = `select ${columns} from ${allAttempts} x where x.id = any($1)`;
+
+const ofTask: ListDefinition = {
+  name: 'attempts of task',
+  columns,
+  from: `${allAttempts} x`,
+  key: [{ sql: 'x.number', type: 'integer' }],
+  descending: false,
+};
+const ofTrace: ListDefinition = {
+  name: 'attempts of trace',
+  columns,
+  from: `runplane.runs r join runplane.tasks t on t.run_id = r.id join ${allAttempts} x on x.task_id = t.id`,
+  key: [{ sql: 'x.id', type: 'uuid' }],
+  descending: false,
+};
+
+export class AttemptQuestions {
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  byIds(ids: readonly string[]): Promise<Map<string, AttemptRow>> {
+    return readById(this.#db, 'attempts-by-id', byIdSql, ids);
+  }
+
+  /** In the order of their numbers. */
+  ofTasks(taskIds: readonly string[], page: PageArgs): Promise<Map<string, Page<AttemptRow>>> {
+    return readChildLists(this.#db, { list: ofTask, conditions: (where) => where.and('x.task_id = parent.id') }, taskIds, page);
+  }
+
+  /** All that carry one correlation id, oldest first. */
+  async ofCorrelation(correlationId: string, page: PageArgs): Promise<Page<AttemptRow>> {
+    const conditions = (where: { equals(column: string, value: unknown): void }): void =>
+      where.equals('r.correlation_id', correlationId);
+    return readList(this.#db, { list: ofTrace, filter: { correlationId }, conditions }, page);
+  }
+}

@@ -1,0 +1,76 @@
+import type { Database } from '../db/pool.ts';
+import type { ConfigError } from '../domain/problems.ts';
+import { type ListDefinition, readList } from './list.ts';
+import type { Page, PageArgs } from './page.ts';
+import { readById } from './query.ts';
+import type { Where } from './where.ts';
+
+export type EventSource = 'GRAPHQL' | 'NATS';
+
+/** An event without its payload. */
+export interface EventRow {
+  id: string;
+  topic: string;
+  idempotencyKey: string | null;
+  correlationId: string;
+  source: EventSource;
+  rejection: { code: string; message: string | null; at: string } | null;
+  refusals: { route: string; message: string; errors: ConfigError[] }[];
+  receivedAt: Date;
+}
+
+export interface EventFilter {
+  topics?: readonly string[] | null;
+  correlationId?: string | null;
+  sources?: readonly EventSource[] | null;
+  rejected?: boolean | null;
+  receivedAfter?: Date | null;
+  receivedBefore?: Date | null;
+}
+
+const columns = `
+e.id, e.topic, e.idempotency_key as "idempotencyKey", e.correlation_id as "correlationId", e.source, e.rejection, e.refusals,
+e.received_at as "receivedAt"`;
+const from = 'runplane.events e';
+
+const byIdSql = `select ${columns} from ${from} where e.id = any($1)`;
+const payloadSql = 'select id, payload from runplane.events where id = any($1)';
+
+const key = [{ sql: 'e.id', type: 'uuid' }] as const;
+const newestFirst: ListDefinition = { name: 'events', columns, from, key, descending: true };
+const ofTrace: ListDefinition = { ...newestFirst, name: 'events of trace', descending: false };
+
+function addEventFilter(where: Where, filter: EventFilter): void {
+  where.isOneOf('e.topic', filter.topics);
+  where.equals('e.correlation_id', filter.correlationId);
+  where.isOneOf('e.source::text', filter.sources);
+  where.equals('(e.rejection is not null)', filter.rejected);
+  where.between('e.received_at', filter.receivedAfter, filter.receivedBefore);
+}
+
+export class EventQuestions {
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  byIds(ids: readonly string[]): Promise<Map<string, EventRow>> {
+    return readById(this.#db, 'events-by-id', byIdSql, ids);
+  }
+
+  payloads(ids: readonly string[]): Promise<Map<string, { id: string; payload: unknown }>> {
+    return readById(this.#db, 'event-payloads', payloadSql, ids);
+  }
+
+  /** Newest first. */
+  async list(filter: EventFilter, page: PageArgs): Promise<Page<EventRow>> {
+    return readList(this.#db, { list: newestFirst, filter, conditions: (where) => addEventFilter(where, filter) }, page);
+  }
+
+  /** All that carry one correlation id, oldest first. */
+  async ofCorrelation(correlationId: string, page: PageArgs): Promise<Page<EventRow>> {
+    const filter = { correlationId };
+    return readList(this.#db, { list: ofTrace, filter, conditions: (where) => addEventFilter(where, filter) }, page);
+  }
+}

@@ -1,0 +1,70 @@
+import { batched, batchedPages, type LoadPage } from './batch.ts';
+import type { PageArgs } from './page.ts';
+import type { Read } from './read.ts';
+import type { TaskFilter } from './task-filter.ts';
+import type { TaskRow } from './tasks.ts';
+
+/** Answers the many small questions of one request together; made anew for each request. */
+export function createLoaders(read: Read) {
+  const tasksOfRunByFilter = new Map<string, LoadPage<TaskRow>>();
+  return {
+    run: batched((ids) => read.runs.byIds(ids)),
+    runConfig: batched((ids) => read.runs.configs(ids)),
+    runTotals: batched((ids) => read.totals.ofRuns(ids)),
+    runTaskCounts: batched((ids) => read.counts.ofRuns(ids)),
+    /** Keys are run id, space, step. */
+    taskOfStep: batched((keys) => read.tasks.ofSteps(keys)),
+    tasksOfRun: (runId: string, filter: TaskFilter, page: PageArgs) => {
+      const key = JSON.stringify(filter);
+      const load = tasksOfRunByFilter.get(key) ?? batchedPages((ids, args) => read.tasks.ofRuns(ids, filter, args));
+      tasksOfRunByFilter.set(key, load);
+      return load(runId, page);
+    },
+    task: batched((ids) => read.tasks.byIds(ids)),
+    taskPayload: batched((ids) => read.tasks.payloads(ids)),
+    taskTotals: batched((ids) => read.totals.ofTasks(ids)),
+    taskWaiting: batched((ids) => read.waiting.ofTasks(ids)),
+    taskAttemptCounts: batched((ids) => read.tasks.attemptCounts(ids)),
+    taskDeadLetter: batched((ids) => read.deadLetters.ofTasks(ids)),
+    taskAttempts: batchedPages((ids, page) => read.attempts.ofTasks(ids, page)),
+    taskDependencies: batchedPages((ids, page) => read.tasks.dependenciesOf(ids, page)),
+    taskChildren: batchedPages((ids, page) => read.tasks.childrenOf(ids, page)),
+    taskMaterializations: batchedPages((ids, page) => read.materializations.ofTasks(ids, page)),
+    attempt: batched((ids) => read.attempts.byIds(ids)),
+    attemptTotals: batched((ids) => read.totals.ofAttempts(ids)),
+    event: batched((ids) => read.events.byIds(ids)),
+    eventPayload: batched((ids) => read.events.payloads(ids)),
+    eventRuns: batchedPages((ids, page) => read.runs.ofEvents(ids, page)),
+    job: batched((ids) => read.jobs.byIds(ids)),
+    /** Keys are job id, space, version. */
+    stepsOfVersion: batched((keys) => read.jobs.stepsOfVersions(keys)),
+    jobRoutes: batched((ids) => read.routes.ofJobs(ids)),
+    jobRuns: batchedPages((ids, page) => read.runs.ofJobs(ids, page)),
+    agent: batched((ids) => read.agents.byIds(ids)),
+    agentByName: batched((names) => read.agents.byNames(names)),
+    agentThrottles: batched((ids) => read.throttles.ofAgents(ids)),
+    throttle: batched((ids) => read.throttles.byIds(ids)),
+    throttleAgents: batched((ids) => read.agents.ofThrottles(ids)),
+    throttleProcessing: batched((ids) => read.throttles.processing(ids)),
+    route: batched((ids) => read.routes.byIds(ids)),
+    queue: batched((ids) => read.queues.byIds(ids)),
+    queueStats: batched((ids) => read.queues.stats(ids)),
+    pool: batched((ids) => read.pools.byIds(ids)),
+    poolByName: batched((names) => read.pools.byNames(names)),
+    poolQueues: batched((ids) => read.queues.ofPools(ids)),
+    poolUse: batched((ids) => read.pools.use(ids)),
+    worker: batched((ids) => read.workers.byIds(ids)),
+    workerBusy: batched((ids) => read.workers.busy(ids)),
+    deadLetter: batched((ids) => read.deadLetters.byIds(ids)),
+    asset: batched((ids) => read.assets.byIds(ids)),
+    assetUpstream: batched((ids) => read.assets.upstreamOf(ids)),
+    assetDownstream: batched((ids) => read.assets.downstreamOf(ids)),
+    assetLatest: batched((ids) => read.materializations.latestOfAssets(ids)),
+    materialization: batched((ids) => read.materializations.byIds(ids)),
+    materializationMetadata: batched((ids) => read.materializations.metadata(ids)),
+    materializationInputs: batchedPages((ids, page) => read.materializations.inputsOf(ids, page)),
+    auditEntry: batched((ids) => read.audit.byIds(ids)),
+  };
+}
+
+export type Loaders = ReturnType<typeof createLoaders>;

@@ -1,0 +1,32 @@
+import type { RunStatus } from '../domain/status.ts';
+import { addLabelFilters, type LabelFilter } from './label-filter.ts';
+import type { Where } from './where.ts';
+
+/** Which runs are asked for. Fields are AND, entries of a list OR. Ids are UUIDs. */
+export interface RunFilter {
+  ids?: readonly string[] | null;
+  idempotencyKeys?: readonly string[] | null;
+  statuses?: readonly RunStatus[] | null;
+  jobs?: readonly string[] | null;
+  customers?: readonly string[] | null;
+  labels?: readonly LabelFilter[] | null;
+  anyLabels?: readonly LabelFilter[] | null;
+  correlationId?: string | null;
+  createdAfter?: Date | null;
+  createdBefore?: Date | null;
+  finishedAfter?: Date | null;
+  finishedBefore?: Date | null;
+}
+
+/** Adds the conditions of a filter on runs r and their jobs j. */
+export function addRunFilter(where: Where, filter: RunFilter): void {
+  where.isOneOf('r.id', filter.ids, 'uuid');
+  where.isOneOf('r.idempotency_key', filter.idempotencyKeys);
+  where.isOneOf('r.status::text', filter.statuses);
+  where.isOneOf('j.name', filter.jobs);
+  where.isOneOf('r.customer', filter.customers);
+  addLabelFilters(where, 'r.labels', filter);
+  where.equals('r.correlation_id', filter.correlationId);
+  where.between('r.created_at', filter.createdAfter, filter.createdBefore);
+  where.between('r.finished_at', filter.finishedAfter, filter.finishedBefore);
+}

@@ -1,0 +1,189 @@
+import type { Database } from '../db/pool.ts';
+import type { ErrorKind } from '../domain/retry-policy.ts';
+import { defaultRetryPolicy } from '../domain/retry-policy.ts';
+import { isTerminal, type TaskStatus } from '../domain/status.ts';
+import { ReadError } from './errors.ts';
+import { type ListDefinition, readChildLists, readList } from './list.ts';
+import type { Page, PageArgs } from './page.ts';
+import { readById, readRows } from './query.ts';
+import { addTaskFilter, type TaskFilter, taskStatus, tasksFrom } from './task-filter.ts';
+import type { Where } from './where.ts';
+
+/** A task without its payloads. */
+export interface TaskRow {
+  id: string;
+  runId: string;
+  step: string;
+  agentId: string;
+  queueId: string;
+  status: TaskStatus;
+  priority: number;
+  serialKey: string | null;
+  labels: Record<string, string>;
+  customer: string | null;
+  correlationId: string;
+  errorCode: string | null;
+  errorKind: ErrorKind | null;
+  errorMessage: string | null;
+  confidence: number | null;
+  progress: number | null;
+  estimatedTokens: number | null;
+  maxAttempts: number;
+  parentTaskId: string | null;
+  availableAt: Date;
+  createdAt: Date;
+  startedAt: Date | null;
+  finishedAt: Date | null;
+}
+
+export interface TaskPayload {
+  id: string;
+  input: unknown;
+  output: unknown;
+}
+
+export interface AttemptCounts {
+  id: string;
+  /** The running attempt included. */
+  attemptCount: number;
+  /** Those that count, since an operator's last retry. */
+  attemptsUsed: number;
+}
+
+export type TaskOrder =
+  | 'CREATED_DESC'
+  | 'CREATED_ASC'
+  | 'AVAILABLE_ASC'
+  | 'FINISHED_DESC'
+  | 'PRIORITY_DESC'
+  | 'DURATION_DESC'
+  | 'COST_DESC';
+
+const startedAt = `(select coalesce(min(x.started_at), l.started_at) from runplane.attempts x where x.task_id = t.id and x.number = 1)`;
+
+const columns = `
+t.id, t.run_id as "runId", t.step, t.agent_id as "agentId", a.queue_id as "queueId", ${taskStatus} as status, t.priority,
+t.serial_key as "serialKey", r.labels, r.customer, r.correlation_id as "correlationId", t.error_code as "errorCode",
+t.error_kind as "errorKind", t.error_message as "errorMessage", t.confidence,
+(select p.progress from runplane.task_progress p where p.task_id = t.id) as progress, t.estimated_tokens as "estimatedTokens",
+coalesce(t.max_attempts, (a.retry_policy ->> 'maxAttempts')::int, ${defaultRetryPolicy.maxAttempts}) as "maxAttempts",
+t.parent_task_id as "parentTaskId", t.available_at as "availableAt", t.created_at as "createdAt", ${startedAt} as "startedAt",
+t.finished_at as "finishedAt"`;
+
+const byIdSql = `select ${columns} from ${tasksFrom} where t.id = any($1)`;
+
+// Null stands for the run's config, but for a step with a template that was not rendered (yet).
+const payloadSql = `
+select t.id, t.output, coalesce(t.input, case when not exists (
+         select from runplane.job_versions v cross join lateral jsonb_array_elements(v.steps) s(step)
+          where v.job_id = r.job_id and v.version = r.job_version and s.step ->> 'name' = t.step
+            and s.step -> 'input' <> 'null'::jsonb) then r.config end) as input
+  from runplane.tasks t join runplane.runs r on r.id = t.run_id where t.id = any($1)`;
+
+const attemptCountsSql = `
+select t.id, (count(x.id) + count(distinct l.attempt_id))::int as "attemptCount",
+       (count(x.id) filter (where x.counted and x.number > t.attempts_forgiven))::int as "attemptsUsed"
+  from runplane.tasks t
+  left join runplane.leases l on l.task_id = t.id
+  left join runplane.attempts x on x.task_id = t.id
+ where t.id = any($1) group by t.id`;
+
+const ofStepSql = `
+select distinct on (k.run_id, k.step) ${columns}, k.run_id || ' ' || k.step as key
+  from unnest($1::uuid[], $2::text[]) k(run_id, step) join ${tasksFrom} on t.run_id = k.run_id and t.step = k.step
+ order by k.run_id, k.step, t.id`;
+
+const id = { sql: 't.id', type: 'uuid' } as const;
+const byTask = (table: string, column: string) =>
+  `coalesce((select sum(x.${column}) from runplane.${table} x where x.task_id = t.id), 0)`;
+const duration = `(extract(epoch from t.finished_at - coalesce(${startedAt}, t.finished_at)) * 1000)::bigint`;
+
+const list = (name: string, descending: boolean, ...key: ListDefinition['key']): ListDefinition => ({
+  name: `tasks ${name}`,
+  columns,
+  from: tasksFrom,
+  key: [...key, id],
+  descending,
+});
+
+const orders: Record<TaskOrder, ListDefinition> = {
+  CREATED_DESC: list('CREATED_DESC', true),
+  CREATED_ASC: list('CREATED_ASC', false),
+  AVAILABLE_ASC: list('AVAILABLE_ASC', false, { sql: 't.available_at', type: 'time' }),
+  // Those that are not finished come last.
+  FINISHED_DESC: list('FINISHED_DESC', true, { sql: "coalesce(t.finished_at, 'epoch')", type: 'time' }),
+  PRIORITY_DESC: list('PRIORITY_DESC', false, { sql: '-t.priority', type: 'integer' }),
+  DURATION_DESC: list('DURATION_DESC', true, { sql: duration, type: 'integer' }),
+  COST_DESC: list('COST_DESC', true, { sql: `${byTask('usage', 'llm_cost')} + ${byTask('attempts', 'compute_cost')}`, type: 'decimal' }),
+};
+
+const children = (name: string, condition: string): ListDefinition => ({
+  ...orders.CREATED_ASC,
+  name: `tasks ${name}`,
+  from: `(select p.* from runplane.tasks p where p.id = parent.id) p join ${tasksFrom} on ${condition}`,
+});
+const ofRun: ListDefinition = { ...orders.CREATED_ASC, name: 'tasks of run' };
+const dependencies = children('dependencies', 't.run_id = p.run_id and t.step = any(p.depends_on)');
+const spawned = children('children', 't.run_id = p.run_id and t.parent_task_id = p.id');
+
+export class TaskQuestions {
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  byIds(ids: readonly string[]): Promise<Map<string, TaskRow>> {
+    return readById(this.#db, 'tasks-by-id', byIdSql, ids);
+  }
+
+  payloads(ids: readonly string[]): Promise<Map<string, TaskPayload>> {
+    return readById(this.#db, 'task-payloads', payloadSql, ids);
+  }
+
+  attemptCounts(ids: readonly string[]): Promise<Map<string, AttemptCounts>> {
+    return readById(this.#db, 'attempt-counts', attemptCountsSql, ids);
+  }
+
+  /** The first task of each run and step; keys are run id, space, step. */
+  async ofSteps(keys: readonly string[]): Promise<Map<string, TaskRow>> {
+    const runs = keys.map((key) => key.slice(0, key.indexOf(' ')));
+    const steps = keys.map((key) => key.slice(key.indexOf(' ') + 1));
+    const statement = { name: 'tasks-of-steps', text: ofStepSql, values: [runs, steps] };
+    const rows = await readRows<TaskRow & { key: string }>(this.#db, statement);
+    return new Map(rows.map(({ key, ...task }) => [key, task]));
+  }
+
+  async list(filter: TaskFilter, order: TaskOrder, page: PageArgs): Promise<Page<TaskRow>> {
+    const finished = filter.statuses != null && filter.statuses.every(isTerminal);
+    if ((order === 'DURATION_DESC' || order === 'COST_DESC') && !finished) {
+      const message = `${order} needs a filter whose statuses are only COMPLETED, FAILED or CANCELLED.`;
+      throw new ReadError('BAD_USER_INPUT', message, 'orderBy');
+    }
+    return readList(this.#db, { list: orders[order], filter, conditions: (where) => addTaskFilter(where, filter) }, page);
+  }
+
+  /** Tasks of runs, in the order of their steps. */
+  ofRuns(runIds: readonly string[], filter: TaskFilter, page: PageArgs): Promise<Map<string, Page<TaskRow>>> {
+    const conditions = (where: Where): void => {
+      where.and('t.run_id = parent.id');
+      addTaskFilter(where, filter);
+    };
+    return readChildLists(this.#db, { list: ofRun, filter, conditions }, runIds, page);
+  }
+
+  dependenciesOf(taskIds: readonly string[], page: PageArgs): Promise<Map<string, Page<TaskRow>>> {
+    return readChildLists(this.#db, { list: dependencies }, taskIds, page);
+  }
+
+  childrenOf(taskIds: readonly string[], page: PageArgs): Promise<Map<string, Page<TaskRow>>> {
+    return readChildLists(this.#db, { list: spawned }, taskIds, page);
+  }
+
+  /** All that carry one correlation id, oldest first. */
+  async ofCorrelation(correlationId: string, page: PageArgs): Promise<Page<TaskRow>> {
+    const conditions = (where: Where): void => where.equals('r.correlation_id', correlationId);
+    const question = { list: orders.CREATED_ASC, filter: { correlationId }, conditions };
+    return readList(this.#db, question, page);
+  }
+}

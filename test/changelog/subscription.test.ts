@@ -1,0 +1,227 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { CursorError, encodeCursor } from '../../src/changelog/cursor.ts';
+import type { Changes, RunChange, TaskChange } from '../../src/changelog/types.ts';
+import { readPage, readSnapshot } from '../../src/changelog/read-changes.sql.ts';
+import { transaction } from '../../src/db/transaction.ts';
+import { ControlPlane } from '../support/control-plane.ts';
+import { openDatabase } from '../support/database.ts';
+import { count } from '../support/tier.ts';
+
+let plane: ControlPlane;
+beforeEach(async () => {
+  plane = await ControlPlane.start();
+  await plane.agent('a');
+  await plane.agent('b');
+  await plane.job('one', ['a']);
+});
+afterEach(() => plane.stop());
+
+const tasks = (filter = {}, after: string | null = null) => plane.services.changeLog.taskChanges(filter, after);
+const runs = (filter = {}, after: string | null = null) => plane.services.changeLog.runChanges(filter, after);
+
+async function next<Change>(stream: AsyncIterator<Changes<Change>>): Promise<Changes<Change>> {
+  const { done, value } = await stream.next();
+  if (done) throw new Error('the stream is over');
+  return value;
+}
+/** Reads until a change is there. */
+async function nextChanges<Change>(stream: AsyncIterator<Changes<Change>>): Promise<Changes<Change>> {
+  for (;;) {
+    const message = await next(stream);
+    if (message.changes.length > 0) return message;
+  }
+}
+const complete = async () => {
+  for (const task of await plane.claim(['a', 'b'])) await plane.report(task, { status: 'COMPLETED' });
+};
+
+test('a stream without a cursor starts now, its first message comes at once', async () => {
+  await plane.launch('one');
+  const stream = tasks();
+  expect(await next(stream)).toMatchObject({ caughtUp: true, changes: [] });
+  await plane.launch('one', { customer: 'new' });
+  const { changes } = await nextChanges(stream);
+  expect(changes).toMatchObject([{ fromStatus: null, toStatus: 'ENQUEUED', sequence: 1, job: 'one', step: 'a', agent: 'a' }]);
+  await stream.return?.();
+  expect(await stream.next()).toMatchObject({ done: true });
+});
+
+test('after the cursor of a launch comes everything that happened to the run, in order', async () => {
+  const [launched] = await plane.services.intake.launchRuns([{ job: 'one' }]);
+  if (launched?.kind !== 'LaunchRunSuccess') throw new Error('not launched');
+  const [task] = await plane.claim(['a']);
+  await plane.report(task as never, { status: 'FAILED', error: { code: 'AGAIN' } });
+  await complete();
+  const seen: [string | null, string, number][] = [];
+  for await (const { changes } of tasks({ runIds: [launched.runId] }, launched.cursor)) {
+    for (const change of changes) seen.push([change.fromStatus, change.toStatus, change.sequence]);
+  }
+  expect(seen).toEqual([
+    [null, 'ENQUEUED', 1],
+    ['ENQUEUED', 'PROCESSING', 2],
+    ['PROCESSING', 'ENQUEUED', 3],
+    ['ENQUEUED', 'PROCESSING', 4],
+    ['PROCESSING', 'COMPLETED', 5],
+  ]);
+});
+
+test('a stream of named runs completes when they are terminal, also when they were before', async () => {
+  const run = await plane.launch('one');
+  const stream = runs({ ids: [run] });
+  await next(stream);
+  const rest = (async () => {
+    const statuses: string[] = [];
+    for await (const { changes } of stream) for (const change of changes) statuses.push(change.toStatus);
+    return statuses;
+  })();
+  await complete();
+  expect(await rest).toEqual(['RUNNING', 'COMPLETED']);
+  const again: string[] = [];
+  for await (const { changes } of runs({ ids: [run] })) for (const change of changes) again.push(change.toStatus);
+  expect(again).toEqual([]);
+});
+
+test('filters choose by every field, and an empty list matches nothing', async () => {
+  await plane.job('two', [{ name: 's', agent: 'b' }]);
+  const after = await plane.services.changeLog.currentCursor();
+  const run = await plane.launch('one', { customer: 'acme', labels: [{ key: 'env', value: 'prod' }], correlationId: 'c1' });
+  await plane.launch('two');
+  const matched = async (filter: object) => (await next(tasks(filter, after))).changes.map((change) => change.job);
+  expect(await matched({})).toEqual(['one', 'two']);
+  for (const filter of [
+    { jobs: ['one'] },
+    { agents: ['a'] },
+    { steps: ['a'] },
+    { runIds: [run] },
+    { customers: ['acme'] },
+    { labels: [{ key: 'env', values: ['dev', 'prod'] }] },
+    { anyLabels: [{ key: 'no' }, { key: 'env' }] },
+    { correlationId: 'c1' },
+    { not: { jobs: ['two'] } },
+    { queues: ['default'], customers: ['acme'], statuses: ['ENQUEUED'] },
+  ]) {
+    expect(await matched(filter), JSON.stringify(filter)).toEqual(['one']);
+  }
+  for (const filter of [{ jobs: [] }, { statuses: ['COMPLETED'] }, { labels: [{ key: 'env', values: ['dev'] }] }, { anyLabels: [] }]) {
+    expect(await matched(filter), JSON.stringify(filter)).toEqual([]);
+  }
+});
+
+describe('cursors', () => {
+  test('that are none, or of another database, or ahead of it, are refused', async () => {
+    const { epoch } = plane.database.installation;
+    for (const [cursor, code] of [
+      ['nonsense', 'INVALID_CURSOR'],
+      [encodeCursor('ffffffff-0000', { xid: 1n, id: 0 }), 'CURSOR_EXPIRED'],
+      [encodeCursor(epoch, { xid: 2n ** 40n, id: 0 }), 'CURSOR_EXPIRED'],
+    ] as const) {
+      await expect(async () => next(tasks({}, cursor))).rejects.toMatchObject({ constructor: CursorError, code });
+    }
+  });
+});
+
+test('nothing is missed and each object stays in order, whatever order transactions commit in', async () => {
+  const writers = 6;
+  const perWriter = count({ test: 60, soak: 2000 });
+  const [launched] = await plane.services.intake.launchRuns([{ job: 'one' }]);
+  if (launched?.kind !== 'LaunchRunSuccess') throw new Error('not launched');
+  // Writers that commit late, in any order, on objects of their own and on one that all of them change under a lock.
+  const db = openDatabase(plane.database.url, writers);
+  await db.query({ text: 'create table runplane.shared_object (sequence int); insert into runplane.shared_object values (1)' });
+  const write = async (writer: number) => {
+    for (let i = 0; i < perWriter; i++) {
+      await transaction(db, async (tx) => {
+        await tx.query({ text: 'select pg_current_xact_id()' });
+        await tx.query({ text: 'select pg_sleep($1)', values: [Math.random() * 0.004] });
+        const { rows } = await tx.query<{ sequence: number }>({ text: 'update runplane.shared_object set sequence = sequence + 1 returning sequence' });
+        await tx.query({
+          text: `insert into runplane.change_log (run_id, sequence, to_status, reason, at) values ($1, $2, 'RUNNING', $3, now())`,
+          values: [launched.runId, rows[0]?.sequence, `${writer}/${i}`],
+        });
+        await tx.query({ text: 'select pg_sleep($1)', values: [Math.random() * 0.004] });
+      });
+      plane.services.signal.changed();
+    }
+  };
+  const total = writers * perWriter;
+  const all = Promise.all(Array.from({ length: writers }, (_, w) => write(w)));
+
+  /** Reads with random reconnects from the last cursor, until every change was seen. */
+  const follow = async () => {
+    const seen = new Set<string>();
+    const order: number[] = [];
+    let cursor: string = launched.cursor;
+    let lastSequence = 0;
+    while (seen.size < total) {
+      for await (const message of runs({}, cursor)) {
+        cursor = message.cursor;
+        for (const change of message.changes as RunChange[]) {
+          if (change.reason === null || seen.has(change.id)) continue;
+          seen.add(change.id);
+          order.push(change.sequence);
+        }
+        if (seen.size === total || Math.random() < 0.2) break;
+      }
+    }
+    for (const sequence of order) {
+      expect(sequence).toBe(lastSequence === 0 ? sequence : lastSequence + 1);
+      lastSequence = sequence;
+    }
+    return seen.size;
+  };
+  const sizes = await Promise.all(Array.from({ length: 8 }, follow));
+  await all;
+  expect(sizes).toEqual(Array.from({ length: 8 }, () => total));
+  await db.query({ text: `delete from runplane.change_log where reason is not null; drop table runplane.shared_object` });
+  await db.close();
+});
+
+test('a reader that falls behind its buffer goes back to the log and misses nothing', async () => {
+  const stream = tasks();
+  await next(stream);
+  const n = 600;
+  const launches = Array.from({ length: n }, () => ({ job: 'one' }));
+  await plane.services.intake.launchRuns(launches);
+  const seen = new Set<string>();
+  while (seen.size < n) for (const change of (await next(stream)).changes as TaskChange[]) seen.add(change.taskId);
+  expect(seen.size).toBe(n);
+  await stream.return?.();
+});
+
+test('changes of one replica are seen by subscribers of another', async () => {
+  const other = await ControlPlane.start({ database: plane.database });
+  const stream = other.services.changeLog.taskChanges({}, null);
+  await next(stream);
+  const started = performance.now();
+  await plane.launch('one');
+  expect((await nextChanges(stream)).changes).toHaveLength(1);
+  // Far below the poll of 10 s: it came by the signal.
+  expect(performance.now() - started).toBeLessThan(5_000);
+  await stream.return?.();
+  await other.services.stop();
+});
+
+test('a change whose transaction began before its predecessor comes after it, also across pages', async () => {
+  const [launched] = await plane.services.intake.launchRuns([{ job: 'one' }]);
+  if (launched?.kind !== 'LaunchRunSuccess') throw new Error('not launched');
+  const log = (sequence: number) => ({
+    text: `insert into runplane.change_log (run_id, sequence, to_status, reason, at) values ($1, $2, 'RUNNING', 'made', now())`,
+    values: [launched.runId, sequence],
+  });
+  const { db } = plane.database;
+  await transaction(db, async (early) => {
+    await early.query({ text: 'select pg_current_xact_id()' });
+    await transaction(db, (late) => late.query(log(2)));
+    await early.query(log(3));
+  });
+  const snapshot = await readSnapshot(db);
+  const seen: number[] = [];
+  for (let position = { xid: 0n, id: 0 }; ; ) {
+    const page = await readPage(db, position, snapshot, 1);
+    for (const change of page.changes) if (change.taskId === null && !seen.includes(change.sequence)) seen.push(change.sequence);
+    if (page.last === null) break;
+    position = page.last;
+  }
+  expect(seen).toEqual([1, 2, 3]);
+  await db.query({ text: `delete from runplane.change_log where reason = 'made'` });
+});

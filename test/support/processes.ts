@@ -1,0 +1,41 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+
+export interface Process {
+  child: ChildProcess;
+  output: () => string;
+  /** Sends a signal and waits for the end. */
+  end(signal: NodeJS.Signals): Promise<number | null>;
+}
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+/** Starts a script of this project and waits until it prints the word. */
+export async function startProcess(script: string, args: string[], until: RegExp, env: NodeJS.ProcessEnv = {}): Promise<Process> {
+  const child = spawn(process.execPath, ['--import', 'tsx', script, ...args], { cwd: root, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  await new Promise<void>((resolve, reject) => {
+    const read = (chunk: Buffer): void => {
+      output += chunk.toString();
+      if (until.test(output)) resolve();
+    };
+    child.stdout.on('data', read);
+    child.stderr.on('data', read);
+    child.once('exit', (code) => reject(new Error(`${script} ended with ${code}: ${output}`)));
+  });
+  child.removeAllListeners('exit');
+  return {
+    child,
+    output: () => output,
+    end: async (signal) => {
+      if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
+      const exited = once(child, 'exit');
+      child.kill(signal);
+      const [code] = (await exited) as [number | null];
+      return code;
+    },
+  };
+}
+
+export const startReplica = (url: string): Promise<Process> => startProcess('test/support/replica.ts', [url], /ready/);
