@@ -7,12 +7,13 @@ import { migrate } from './db/migrate.ts';
 import { Database } from './db/pool.ts';
 import type { InlineHandler } from './dispatch/handlers.ts';
 import type { ServedPool } from './dispatch/inline-pools.sql.ts';
-import type { GraphQLContext } from './graphql/context.ts';
+import type { GraphQLContext, Scope } from './graphql/context.ts';
 import { buildSchema } from './graphql/schema.ts';
 import { type HttpServer, startHttpServer } from './http/server.ts';
 import { installKnowledge, knowledgeHandlers } from './knowledge/index.ts';
 import { seedRegistry } from './operator/seed-registry.ts';
-import { createRead } from './read/index.ts';
+import { createLoaders } from './read/loaders.ts';
+import { createRead } from './read/read.ts';
 import { type Log, type Services, startServices } from './services.ts';
 
 export interface App {
@@ -23,6 +24,9 @@ export interface App {
   /** Drains and stops everything, the embedded Postgres last. Calling it twice is fine. */
   stop(): Promise<void>;
 }
+
+// Authentication is off on a loopback host, the only place where a server starts so far.
+const allScopes: readonly Scope[] = ['READ', 'PAYLOAD_READ', 'LAUNCH', 'PUBLISH', 'WORK', 'OPERATE', 'CONFIGURE', 'ADMIN'];
 
 export interface AppOptions {
   config: Config;
@@ -108,12 +112,12 @@ async function start(
       log,
       notReady: () => notReady(services),
       createContext: ({ requestId, signal, lastEventId }): GraphQLContext => ({
-        services: { ...services, read },
-        version,
+        services: { ...services, read, server: { version } },
         requestId,
         signal,
         lastEventId,
         viewer: { name: 'local', scopes: allScopes },
+        loaders: createLoaders(read),
       }),
     });
     const server = http;

@@ -53,7 +53,7 @@ export class ConfigurationError extends Error {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Reads and checks the environment as a whole; throws a ConfigurationError with every fault. */
-export function readConfig(env: Environment): Config {
+export function readConfig(env: Environment = process.env): Config {
   const faults = unknownVariables(env);
 
   /** A wrong value is a fault and reads as the default, so that the rest is checked all the same. */

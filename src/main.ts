@@ -5,7 +5,7 @@ import { explainStartError } from './start-error.ts';
 
 /** Starts the server of this process and stops it on SIGINT or SIGTERM. */
 async function main(): Promise<void> {
-  const config = readConfig(process.env);
+  const config = readConfig();
   const log = pino({ level: config.logLevel });
   for (const line of describeConfig(config)) console.log(line);
   const app = await startApp({ config, log, onProgress: (message) => console.log(`runplane: ${message}`) });

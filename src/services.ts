@@ -17,6 +17,7 @@ import type { Configuration } from './operator/types.ts';
 import { ResultRecorder } from './result/results.ts';
 import type { Duty } from './scheduler/duty.ts';
 import { createMover } from './scheduler/mover.ts';
+import { ReadyWatch } from './scheduler/ready-watch.ts';
 import { createSweeper } from './scheduler/sweeper.ts';
 
 export interface Log {
@@ -68,7 +69,9 @@ export async function startServices(options: ServicesOptions): Promise<Services>
   const results = new ResultRecorder({ db, secretKey: installation.secretKey, onCommit });
   const heartbeats = new Heartbeats(heartbeatDb);
   const workers = new WorkerRegistry(db);
-  const dispatch = createPullDispatch({ db, signal, heartbeats, workers, secretKey: installation.secretKey, onCommit });
+  const ready = new ReadyWatch({ db, signal, onError });
+  ready.start();
+  const dispatch = createPullDispatch({ db, ready, heartbeats, workers, secretKey: installation.secretKey, onCommit });
   const duties: Duty[] = [];
   let inline: InlineDispatch | null = null;
   if (options.scheduler) {
@@ -79,6 +82,7 @@ export async function startServices(options: ServicesOptions): Promise<Services>
     inline = new InlineDispatch({
       db,
       signal,
+      ready,
       results,
       heartbeats,
       workers,
@@ -95,6 +99,7 @@ export async function startServices(options: ServicesOptions): Promise<Services>
     dispatch.drain();
     await Promise.all(duties.map((duty) => duty.stop()));
     await inline?.stop();
+    await ready.stop();
   };
   return {
     db,

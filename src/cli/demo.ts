@@ -21,7 +21,7 @@ interface PublishOutcome {
 async function main(): Promise<void> {
   console.log('runplane demo: starting a server with a Postgres of its own');
   const app = await startApp({
-    config: readConfig(process.env),
+    config: readConfig(),
     log: pino({ level: 'warn' }),
     onProgress: (message) => console.log(`  ${message}`),
   });

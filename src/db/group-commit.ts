@@ -1,4 +1,4 @@
-import pg from 'pg';
+import { isUnavailable } from './unavailable.ts';
 
 interface Waiting<Item, Outcome> {
   item: Item;
@@ -67,12 +67,9 @@ export class GroupCommit<Item, Outcome> {
       const outcomes = await this.#options.apply(group.map(({ item }) => item));
       for (const [i, waiting] of group.entries()) waiting.resolve(outcomes[i] as Outcome);
     } catch (error) {
-      // Only a fault that the database found in the data can be one member's; without a database all fail alike.
-      if (group.length > 1 && error instanceof pg.DatabaseError) {
-        for (const waiting of group) await this.#commit([waiting]);
-      } else {
-        for (const waiting of group) waiting.reject(error);
-      }
+      // Without a database all fail alike; any other fault can be one member's.
+      if (group.length === 1 || isUnavailable(error)) for (const waiting of group) waiting.reject(error);
+      else for (const waiting of group) await this.#commit([waiting]);
     }
   }
 }

@@ -11,6 +11,8 @@ export type AbortReason = 'CANCELLED' | 'TIMED_OUT' | 'LEASE_LOST' | 'SHUTDOWN';
 /** One attempt in the hands of a handler. */
 export class Execution {
   readonly task: ClaimedTask;
+  /** When its lease was last extended, by this process's clock. */
+  heardAt = performance.now();
   readonly #controller = new AbortController();
 
   constructor(task: ClaimedTask) {

@@ -35,8 +35,8 @@ export class InlinePool {
     this.#options = options;
   }
 
-  get busySlots(): number {
-    return this.#running;
+  get agentIds(): readonly string[] {
+    return this.served.agentIds;
   }
 
   get executions(): Iterable<Execution> {

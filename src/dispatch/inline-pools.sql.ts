@@ -6,13 +6,10 @@ export interface ServedPool {
   slots: number;
   agentIds: string[];
   agents: string[];
-  /** The shortest lease among its agents: how often heartbeats are due. */
-  leaseSeconds: number;
 }
 
 const servedSql = `
-select p.name as pool, p.slots_per_replica as slots, array_agg(a.id) as "agentIds", array_agg(a.name) as agents,
-       min(a.lease_seconds) as "leaseSeconds"
+select p.name as pool, p.slots_per_replica as slots, array_agg(a.id) as "agentIds", array_agg(a.name) as agents
   from runplane.agents a join runplane.queues q on q.id = a.queue_id join runplane.pools p on p.id = q.pool_id
  where a.dispatch_kind = 'INLINE' and a.handler = any($1)
  group by p.id order by p.name`;

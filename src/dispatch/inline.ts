@@ -4,6 +4,7 @@ import { newUuid } from '../domain/ids.ts';
 import type { ResultRecorder } from '../result/results.ts';
 import { claimTasks } from '../scheduler/claim-tasks.ts';
 import { Duty } from '../scheduler/duty.ts';
+import type { ReadyWatch } from '../scheduler/ready-watch.ts';
 import type { Execution } from './execution.ts';
 import type { InlineHandler } from './handlers.ts';
 import type { HeldLease, Heartbeats } from './heartbeats.ts';
@@ -14,6 +15,7 @@ import type { WorkerRegistry } from './worker-registry.ts';
 export interface InlineDispatchOptions {
   db: Database;
   signal: Signal;
+  ready: ReadyWatch;
   results: ResultRecorder;
   heartbeats: Heartbeats;
   workers: WorkerRegistry;
@@ -27,6 +29,7 @@ export interface InlineDispatchOptions {
 /** Which agents and slots there are is read again at a wake-up, but not more often than this. */
 const refreshEveryMs = 250;
 const checkEveryMs = 10_000;
+const beatEveryMs = 500;
 const drainMs = 5_000;
 
 /** Dispatch to handlers in this process, each pool with its own slots. */
@@ -36,14 +39,14 @@ export class InlineDispatch {
   readonly #workerKey = `server-${newUuid()}`;
   readonly #duties: Duty[];
   #workerId: string | null = null;
-  #refreshedAt = Number.NEGATIVE_INFINITY;
   #unsubscribe: (() => void) | null = null;
+  readonly #unwatch: (() => void)[] = [];
 
   constructor(options: InlineDispatchOptions) {
     this.#options = options;
     const { onError } = options;
     this.#duties = [
-      new Duty({ name: 'inline pools', onError, runOnce: () => this.#refresh() }),
+      new Duty({ name: 'inline pools', minGapMs: refreshEveryMs, onError, runOnce: () => this.#refresh() }),
       new Duty({ name: 'heartbeats', onError, runOnce: () => this.#beat() }),
     ];
   }
@@ -55,8 +58,7 @@ export class InlineDispatch {
 
   start(): void {
     this.#unsubscribe = this.#options.signal.onChange(() => {
-      for (const pool of this.#pools.values()) pool.wake();
-      if (performance.now() - this.#refreshedAt > refreshEveryMs) this.#duties[0]?.wake();
+      this.#duties[0]?.wake();
     });
     for (const duty of this.#duties) duty.start();
   }
@@ -65,6 +67,7 @@ export class InlineDispatch {
   async stop(): Promise<void> {
     this.#unsubscribe?.();
     await this.#duties[0]?.stop();
+    for (const unwatch of this.#unwatch) unwatch();
     for (const pool of this.#pools.values()) pool.stop();
     const end = performance.now() + drainMs;
     while (performance.now() < end && this.#executions().length > 0) await new Promise((resolve) => setTimeout(resolve, 10));
@@ -74,7 +77,6 @@ export class InlineDispatch {
   }
 
   async #refresh(): Promise<number> {
-    this.#refreshedAt = performance.now();
     const { db, handlers, workers, serverName } = this.#options;
     const served = await readServedPools(db, [...handlers.keys()]);
     this.#workerId = await workers.seen({
@@ -88,7 +90,11 @@ export class InlineDispatch {
     for (const pool of served) {
       const known = this.#pools.get(pool.pool);
       if (known) known.served = pool;
-      else this.#pools.set(pool.pool, this.#createPool(pool));
+      else {
+        const created = this.#createPool(pool);
+        this.#pools.set(pool.pool, created);
+        this.#unwatch.push(this.#options.ready.add(created));
+      }
     }
     for (const [name, pool] of this.#pools) {
       if (!served.some((s) => s.pool === name)) pool.served = { ...pool.served, agentIds: [] };
@@ -112,17 +118,18 @@ export class InlineDispatch {
     });
   }
 
-  /** Extends all leases well before they expire. */
+  /** Extends the leases of which a third is over. */
   async #beat(): Promise<number> {
-    const due = this.#executions();
+    const now = performance.now();
+    const due = this.#executions().filter(({ execution }) => now - execution.heardAt >= (execution.task.leaseSeconds * 1000) / 3);
     await Promise.all(
       due.map(async ({ pool, execution }) => {
+        execution.heardAt = now;
         const held = await this.#options.heartbeats.beat({ attemptId: execution.task.attemptId, progress: null, checkpoint: null, usage: [] });
         this.#heed(pool, execution, held);
       }),
     );
-    const shortest = Math.min(60, ...this.served.map(({ leaseSeconds }) => leaseSeconds));
-    return (shortest * 1000) / 3;
+    return beatEveryMs;
   }
 
   #heed(pool: InlinePool, execution: Execution, held: HeldLease | null): void {

@@ -1,6 +1,5 @@
-import { once } from 'node:events';
-import type { Signal } from '../changelog/signal.ts';
 import type { Database } from '../db/pool.ts';
+import { orUnavailable } from '../db/unavailable.ts';
 import { fromPublicId } from '../domain/ids.ts';
 import { checkJson } from '../domain/json.ts';
 import { isLeaseToken, leaseToken } from '../domain/lease-token.ts';
@@ -9,13 +8,14 @@ import { InvalidInputError, isInvalidInput, parsed } from '../domain/problems.ts
 import { parseInteger, parseName, parseOptionalName } from '../domain/text.ts';
 import { parseUsage } from '../result/parse-usage.ts';
 import { type ClaimedTask, claimTasks } from '../scheduler/claim-tasks.ts';
+import type { ReadyWatch } from '../scheduler/ready-watch.ts';
 import type { Heartbeat, Heartbeats } from './heartbeats.ts';
 import type { Assignment, ClaimTasksInput, ClaimTasksOutcome, ExtendLeaseInput, LeaseStatus, PullDispatch } from './types.ts';
 import type { WorkerRegistry } from './worker-registry.ts';
 
 export interface PullDispatchOptions {
   db: Database;
-  signal: Signal;
+  ready: ReadyWatch;
   heartbeats: Heartbeats;
   workers: WorkerRegistry;
   secretKey: Buffer;
@@ -38,7 +38,7 @@ interface Claim {
 
 /** Dispatch to workers that ask for their work. */
 export function createPullDispatch(options: PullDispatchOptions): PullDispatch & { drain(): void } {
-  const { db, signal, heartbeats, workers, secretKey, onCommit } = options;
+  const { db, ready, heartbeats, workers, secretKey, onCommit } = options;
   const draining = new AbortController();
 
   const claim = async (input: ClaimTasksInput, clientGone?: AbortSignal): Promise<ClaimTasksOutcome> => {
@@ -56,23 +56,25 @@ export function createPullDispatch(options: PullDispatchOptions): PullDispatch &
     });
     const ends = [AbortSignal.timeout(request.waitMs), draining.signal, ...(clientGone ? [clientGone] : [])];
     const end = AbortSignal.any(ends);
+    const agentIds = agents.map(({ id }) => id);
     for (;;) {
-      const change = changeOf(signal, end);
+      const work = waitForWork(ready, agentIds, end);
       // A client that left would hold leases that nobody works on.
       if (clientGone?.aborted) return { kind: 'ClaimTasksSuccess', assignments: [], retryAfterSeconds: 0 };
       const claimed = await claimTasks(db, {
-        agentIds: agents.map(({ id }) => id),
+        agentIds,
         limit: request.limit,
         workerId,
         claimKey: request.claimKey,
         leaseSeconds: request.leaseSeconds,
       });
       if (claimed.length > 0) {
+        work.leave();
         onCommit();
         return { kind: 'ClaimTasksSuccess', assignments: claimed.map((task) => assignment(secretKey, task)), retryAfterSeconds: 0 };
       }
       if (end.aborted) return { kind: 'ClaimTasksSuccess', assignments: [], retryAfterSeconds: request.waitMs > 0 ? 0 : 1 };
-      await change;
+      await work.there;
     }
   };
 
@@ -92,21 +94,26 @@ export function createPullDispatch(options: PullDispatchOptions): PullDispatch &
   };
 
   return {
-    claimTasks: claim,
+    claimTasks: (input, clientGone) => orUnavailable(claim(input, clientGone)),
     extendLeases: (leases) => Promise.all(leases.map(extend)),
     drain: () => draining.abort(),
   };
 }
 
-/** Settles at the next change, or at the end of the wait. Asked for before the claim, so that none slips between. */
-async function changeOf(signal: Signal, end: AbortSignal): Promise<void> {
-  let stop = (): void => {};
-  const change = new Promise<void>((resolve) => {
-    stop = signal.onChange(resolve);
+/** Settles when there may be work, or at the end of the wait. Begun before the claim, so that none slips between. */
+function waitForWork(ready: ReadyWatch, agentIds: readonly string[], end: AbortSignal): { there: Promise<void>; leave: () => void } {
+  let leave = (): void => {};
+  const there = new Promise<void>((resolve) => {
+    if (end.aborted) return resolve();
+    const unwatch = ready.add({ agentIds, wake: () => leave() });
+    leave = () => {
+      unwatch();
+      end.removeEventListener('abort', leave);
+      resolve();
+    };
+    end.addEventListener('abort', leave);
   });
-  const ended = end.aborted ? Promise.resolve() : once(end, 'abort').catch(() => {});
-  await Promise.race([change, ended]);
-  stop();
+  return { there, leave: () => leave() };
 }
 
 function parseClaim(input: ClaimTasksInput): Claim {

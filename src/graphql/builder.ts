@@ -7,7 +7,7 @@ export const builder = new SchemaBuilder<{
   Scalars: {
     ID: { Input: string; Output: string };
     DateTime: { Input: Date; Output: Date };
-    JSON: { Input: unknown; Output: unknown };
+    JSON: { Input: NonNullable<unknown>; Output: unknown };
     SafeInt: { Input: number; Output: number };
     Decimal: { Input: string; Output: string };
     Cursor: { Input: string; Output: string };

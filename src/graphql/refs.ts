@@ -12,6 +12,7 @@ import type { RunRow } from '../read/runs.ts';
 import type { TaskRow } from '../read/tasks.ts';
 import type { ThrottleRow } from '../read/throttles.ts';
 import type { WorkerRow } from '../read/workers.ts';
+import { type IdPrefix, toPublicId } from '../domain/ids.ts';
 import { builder } from './builder.ts';
 
 // Types that refer to each other meet here, so that their files need not import each other.
@@ -30,3 +31,16 @@ export const DeadLetterRef = builder.objectRef<DeadLetterRow>('DeadLetter');
 export const AssetRef = builder.objectRef<AssetRow>('Asset');
 export const MaterializationRef = builder.objectRef<MaterializationRow>('Materialization');
 export const AuditEntryRef = builder.objectRef<AuditRow>('AuditEntry');
+
+export const Node = builder.interfaceRef<{ id: string }>('Node').implement({
+  description: 'Everything that has an identity of its own.',
+  fields: (t) => ({
+    id: t.exposeID('id', { description: 'Its kind and a UUID that is sortable by time, such as run_01j9…; unique.' }),
+  }),
+});
+
+/** The public id of a row. */
+export const idOf = (prefix: IdPrefix) => ({
+  description: `Its identity, ${prefix}_…; sortable by time of creation.`,
+  resolve: ({ id }: { id: string }) => toPublicId(prefix, id),
+});

@@ -23,8 +23,9 @@ builder.scalarType('DateTime', {
 builder.scalarType('JSON', {
   description: 'Any JSON value: at most 64 levels deep, 100,000 values and 1 MiB (8 MiB in results).',
   serialize: (value) => value,
-  parseValue: (value) => value,
-  parseLiteral: (node, variables) => valueFromASTUntyped(node, variables),
+  // A null that stands for the whole value never comes here.
+  parseValue: (value) => value as NonNullable<unknown>,
+  parseLiteral: (node, variables) => valueFromASTUntyped(node, variables) as NonNullable<unknown>,
 });
 
 function parseSafeInt(value: unknown): number {

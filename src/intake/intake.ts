@@ -2,6 +2,7 @@ import { GroupCommit } from '../db/group-commit.ts';
 import type { Installation } from '../db/migrate.ts';
 import type { Database } from '../db/pool.ts';
 import { transaction } from '../db/transaction.ts';
+import { orUnavailable } from '../db/unavailable.ts';
 import { isInvalidInput, parsed } from '../domain/problems.ts';
 import { type Admission, type AdmissionOutcome, admit, KeyTaken } from './admit.ts';
 import { keyName } from './idempotency.ts';
@@ -14,7 +15,7 @@ export interface IntakeOptions {
   db: Database;
   installation: Installation;
   /** Called after each commit that stored something. */
-  onCommit(): void;
+  onCommit: () => void;
 }
 
 /** Takes launches and events in. Commands that arrive together share a transaction. */
@@ -42,21 +43,20 @@ export function createIntake({ db, installation, onCommit }: IntakeOptions): Int
     }
   };
 
+  const launchRun = async (input: LaunchRunInput): Promise<LaunchRunOutcome> => {
+    const launch = parsed(() => parseLaunch(input));
+    if (isInvalidInput(launch)) return launch;
+    return orUnavailable(group.submit({ launch }) as Promise<LaunchRunOutcome>);
+  };
+  const publishEvent = async (input: PublishEventInput): Promise<PublishEventOutcome> => {
+    const event = parsed(() => parseEvent(input));
+    if (isInvalidInput(event)) return event;
+    return orUnavailable(group.submit({ event }) as Promise<PublishEventOutcome>);
+  };
+
   return {
-    launchRuns: (inputs: readonly LaunchRunInput[]) =>
-      Promise.all(
-        inputs.map((input) => {
-          const launch = parsed(() => parseLaunch(input));
-          return isInvalidInput(launch) ? launch : (group.submit({ launch }) as Promise<LaunchRunOutcome>);
-        }),
-      ),
-    publishEvents: (inputs: readonly PublishEventInput[]) =>
-      Promise.all(
-        inputs.map((input) => {
-          const event = parsed(() => parseEvent(input));
-          return isInvalidInput(event) ? event : (group.submit({ event }) as Promise<PublishEventOutcome>);
-        }),
-      ),
+    launchRuns: (inputs) => Promise.all(inputs.map(launchRun)),
+    publishEvents: (inputs) => Promise.all(inputs.map(publishEvent)),
     drained: () => group.drained(),
   };
 }

@@ -4,7 +4,10 @@ export interface AssetPair {
   dataset: string;
 }
 
-const assetPair = (name: string): AssetPair => ({ record: `${name}_record`, dataset: `${name}_dataset` });
+/** Of an operation: those of its type. */
+export const assetsOf = (name: string): AssetPair => ({
+  record: `${name}_record`,
+  dataset: `${name}_dataset`,
+});
 
-export const chatPairAssets = assetPair('chat_pair');
-export const operationAssets = (type: string): AssetPair => assetPair(type);
+export const chatPairAssets = assetsOf('chat_pair');

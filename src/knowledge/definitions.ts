@@ -1,6 +1,6 @@
 import type { Json } from '../domain/json.ts';
 import type { JobStepInput, SaveAgentInput, SaveJobInput, SaveRouteInput } from '../operator/types.ts';
-import { type AssetPair, chatPairAssets, operationAssets } from './assets.ts';
+import { type AssetPair, assetsOf, chatPairAssets } from './assets.ts';
 import { handlerNames } from './handlers.ts';
 import { auditSchema, chatSchema, operationSchema } from './message-schema.ts';
 import { chatTopic, type Operation, operations } from './operations.ts';
@@ -72,7 +72,7 @@ const operationDefinition = ({ type, topic, description }: Operation): Definitio
     topic,
     config: eventConfig(type),
     configSchema: operationSchema(type),
-    steps: recordThenDataset(operationAssets(type), 'knowledge_event'),
+    steps: recordThenDataset(assetsOf(type), 'knowledge_event'),
   });
 
 const definitions: readonly Definition[] = [

@@ -1,7 +1,7 @@
 import type { Database } from '../db/pool.ts';
 import type { InlineHandler, InlineResult, InlineTask } from '../dispatch/handlers.ts';
 import type { Json } from '../domain/json.ts';
-import { chatPairAssets, operationAssets } from './assets.ts';
+import { assetsOf, chatPairAssets } from './assets.ts';
 import { createReader, type Message, readMessage } from './message.ts';
 import { anyOperationSchema, auditSchema, chatSchema } from './message-schema.ts';
 import {
@@ -43,7 +43,7 @@ const readAudit = createReader(auditSchema, (input, task) => ({
 const readChat = createReader(chatSchema, readMessage);
 const readOperation = createReader(anyOperationSchema, (input, task) => ({
   message: readMessage(input, task),
-  type: String(input.event_type),
+  type: input.event_type as string,
 }));
 
 async function audit(db: Database, task: InlineTask): Promise<InlineResult> {
@@ -65,7 +65,7 @@ const recordChatPair: InlineHandler = (task) => {
 const recordEvent: InlineHandler = (task) => {
   const { message, type } = readOperation(task);
   const record = eventRecord(message, type);
-  return extracted(message, task, record, operationAssets(type).record, { event_id: record.event_id });
+  return extracted(message, task, record, assetsOf(type).record, { event_id: record.event_id });
 };
 
 /** The result of a record step: the row to be, made without a database, and the tokens of the message. */
@@ -104,7 +104,7 @@ async function keepChatPair(db: Database, task: InlineTask): Promise<InlineResul
 async function keepEvent(db: Database, task: InlineTask): Promise<InlineResult> {
   const record = readEventRecord(task);
   const stored = await storeEvent(db, record);
-  const { dataset } = operationAssets(record.event_type);
+  const { dataset } = assetsOf(record.event_type);
   return kept(record, dataset, { table: 'knowledge_events', event_id: record.event_id, stored });
 }
 

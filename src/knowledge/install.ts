@@ -3,6 +3,11 @@ import { agents, jobs, routes } from './definitions.ts';
 
 const actor = { name: 'knowledge', requestId: null };
 
+/** What the pipeline needs to be installed. */
+interface Services {
+  configuration: Pick<Configuration, 'saveAgent' | 'saveJob' | 'saveRoute'>;
+}
+
 interface Outcome {
   kind: string;
   message?: string;
@@ -13,9 +18,7 @@ interface Outcome {
  * raises no version. Jobs are the other half of the handlers, so they are brought up to this release. Agents and routes
  * are only created where they are missing: what an operator tuned or switched off stays so.
  */
-export async function installKnowledge(
-  configuration: Pick<Configuration, 'saveAgent' | 'saveJob' | 'saveRoute'>,
-): Promise<void> {
+export async function installKnowledge({ configuration }: Services): Promise<void> {
   const create = { ifVersion: 0 };
   for (const agent of agents)
     createdOrThere(await configuration.saveAgent({ ...agent, ...create }, actor), agent.name);

@@ -38,6 +38,12 @@ export interface AuditRecord extends JsonObject {
 const id = (...parts: string[]): string =>
   createHash('sha256').update(parts.join(':')).digest('hex').slice(0, 32);
 
+// Fields that are kept in columns, beside what routes add; the rest of a message goes to payload_json.
+const namesOfMessage = ['pipeline_id', 'correlation_id', 'idempotency_key', 'model'];
+const auditColumns = [...namesOfMessage, 'prompt', 'response', 'books_tokens'];
+const chatPairColumns = [...namesOfMessage, 'prompt', 'response', 'usage', 'payload_json'];
+const eventColumns = [...namesOfMessage, 'event_type', 'payload_json'];
+
 export const auditRecord = (message: Message): AuditRecord => ({
   message_key: message.identity,
   pipeline_id: message.pipelineId,
@@ -46,15 +52,7 @@ export const auditRecord = (message: Message): AuditRecord => ({
   model: message.model,
   prompt: message.prompt,
   response: message.response,
-  payload_json: without(message, [
-    'pipeline_id',
-    'correlation_id',
-    'idempotency_key',
-    'model',
-    'prompt',
-    'response',
-    'books_tokens',
-  ]),
+  payload_json: without(message, auditColumns),
 });
 
 export const chatPairRecord = (message: Message): ChatPairRecord => ({
@@ -67,17 +65,7 @@ export const chatPairRecord = (message: Message): ChatPairRecord => ({
   prompt_tokens: message.tokens.prompt,
   completion_tokens: message.tokens.completion,
   total_tokens: message.tokens.total,
-  payload_json:
-    message.payload ??
-    without(message, [
-      'pipeline_id',
-      'correlation_id',
-      'idempotency_key',
-      'model',
-      'prompt',
-      'response',
-      'usage',
-    ]),
+  payload_json: message.payload ?? without(message, chatPairColumns),
 });
 
 /** Without a key there is one row of an operation for each correlation id. */
@@ -88,9 +76,7 @@ export const eventRecord = (message: Message, type: string): EventRecord => ({
   correlation_id: message.correlationId,
   pipeline_id: message.pipelineId,
   llm_model: message.model,
-  payload_json:
-    message.payload ??
-    without(message, ['event_type', 'pipeline_id', 'correlation_id', 'idempotency_key', 'model']),
+  payload_json: message.payload ?? without(message, eventColumns),
 });
 
 /** What the message's tokens are booked as; nothing for a message that names none. */

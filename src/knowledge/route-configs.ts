@@ -2,10 +2,10 @@ import type { Json, JsonObject } from '../domain/json.ts';
 
 /** A field of the message, else the same of its event: what a producer put on the envelope holds as well. */
 const orOfEvent = (field: string, ofEvent: string): Json => ({
-  $if: `'${field}' in payload && payload.${field} != null`,
-  // biome-ignore lint/suspicious/noThenProperty: json-e calls it so
-  then: { $eval: `payload.${field}` },
-  else: { $eval: `event.${ofEvent}` },
+  $switch: {
+    [`'${field}' in payload && payload.${field} != null`]: { $eval: `payload.${field}` },
+    $default: { $eval: `event.${ofEvent}` },
+  },
 });
 
 /** json-e: the message with its defaults; what a route adds wins over what a message claims. */

@@ -1,12 +1,25 @@
 import { batched, batchedPages, type LoadPage } from './batch.ts';
+import type { MaterializationRow } from './materializations.ts';
 import type { PageArgs } from './page.ts';
 import type { Read } from './read.ts';
 import type { TaskFilter } from './task-filter.ts';
 import type { TaskRow } from './tasks.ts';
 
+/** Lists of children that have a filter too: only those with the same one can be read together. */
+function pagesBy<Row>(
+  loads: Map<string, LoadPage<Row>>,
+  filter: string,
+  loadAll: Parameters<typeof batchedPages<Row>>[0],
+): LoadPage<Row> {
+  const load = loads.get(filter) ?? batchedPages(loadAll);
+  loads.set(filter, load);
+  return load;
+}
+
 /** Answers the many small questions of one request together; made anew for each request. */
 export function createLoaders(read: Read) {
-  const tasksOfRunByFilter = new Map<string, LoadPage<TaskRow>>();
+  const tasksByFilter = new Map<string, LoadPage<TaskRow>>();
+  const materializationsByPartition = new Map<string, LoadPage<MaterializationRow>>();
   return {
     run: batched((ids) => read.runs.byIds(ids)),
     runConfig: batched((ids) => read.runs.configs(ids)),
@@ -14,12 +27,8 @@ export function createLoaders(read: Read) {
     runTaskCounts: batched((ids) => read.counts.ofRuns(ids)),
     /** Keys are run id, space, step. */
     taskOfStep: batched((keys) => read.tasks.ofSteps(keys)),
-    tasksOfRun: (runId: string, filter: TaskFilter, page: PageArgs) => {
-      const key = JSON.stringify(filter);
-      const load = tasksOfRunByFilter.get(key) ?? batchedPages((ids, args) => read.tasks.ofRuns(ids, filter, args));
-      tasksOfRunByFilter.set(key, load);
-      return load(runId, page);
-    },
+    tasksOfRun: (runId: string, filter: TaskFilter, page: PageArgs) =>
+      pagesBy(tasksByFilter, JSON.stringify(filter), (ids, args) => read.tasks.ofRuns(ids, filter, args))(runId, page),
     task: batched((ids) => read.tasks.byIds(ids)),
     taskPayload: batched((ids) => read.tasks.payloads(ids)),
     taskTotals: batched((ids) => read.totals.ofTasks(ids)),
@@ -60,6 +69,10 @@ export function createLoaders(read: Read) {
     assetUpstream: batched((ids) => read.assets.upstreamOf(ids)),
     assetDownstream: batched((ids) => read.assets.downstreamOf(ids)),
     assetLatest: batched((ids) => read.materializations.latestOfAssets(ids)),
+    assetMaterializations: (assetId: string, partition: string | null, page: PageArgs) =>
+      pagesBy(materializationsByPartition, partition ?? '', (ids, args) =>
+        read.materializations.ofAssets(ids, partition, args),
+      )(assetId, page),
     materialization: batched((ids) => read.materializations.byIds(ids)),
     materializationMetadata: batched((ids) => read.materializations.metadata(ids)),
     materializationInputs: batchedPages((ids, page) => read.materializations.inputsOf(ids, page)),

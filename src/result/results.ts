@@ -1,6 +1,7 @@
 import { GroupCommit } from '../db/group-commit.ts';
 import type { Database } from '../db/pool.ts';
 import { transaction } from '../db/transaction.ts';
+import { orUnavailable } from '../db/unavailable.ts';
 import { fromPublicId } from '../domain/ids.ts';
 import { isLeaseToken } from '../domain/lease-token.ts';
 import { isInvalidInput, parsed } from '../domain/problems.ts';
@@ -12,7 +13,7 @@ export interface ResultsOptions {
   db: Database;
   secretKey: Buffer;
   /** Called after each commit that may have changed something. */
-  onCommit(): void;
+  onCommit: () => void;
 }
 
 /** The one door by which work comes back: reports of workers and of handlers, and what the sweeper finds. */
@@ -55,7 +56,8 @@ export class ResultRecorder implements Results {
     if (attemptId === null || !isLeaseToken(this.#secretKey, attemptId, input.leaseToken)) return tokenInvalid;
     const report = parsed(() => parseReport(input, attemptId));
     if (isInvalidInput(report)) return report;
-    const recorded = await this.record({ attemptId, report });
+    const recorded = await orUnavailable(this.record({ attemptId, report }));
+    if ('kind' in recorded) return recorded;
     switch (recorded.answer) {
       case 'UNKNOWN':
         return tokenInvalid;

@@ -1,8 +1,12 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
 export interface DutyOptions {
   name: string;
   /** Does what is due; answers in how many milliseconds to come back, unless woken before. */
   runOnce(): Promise<number>;
-  onError(error: unknown, duty: string): void;
+  /** Least time between the starts of two runs, however often it is woken. Default 0. */
+  minGapMs?: number;
+  onError: (error: unknown, duty: string) => void;
 }
 
 const afterErrorMs = 1000;
@@ -41,6 +45,7 @@ export class Duty {
   async #run(): Promise<void> {
     while (!this.#stopped) {
       this.#woken = false;
+      const started = performance.now();
       let wait = afterErrorMs;
       try {
         wait = await this.#options.runOnce();
@@ -48,6 +53,8 @@ export class Duty {
         this.#options.onError(error, this.#options.name);
         await this.#sleep(afterErrorMs);
       }
+      const gap = started + (this.#options.minGapMs ?? 0) - performance.now();
+      if (gap > 0 && !this.#stopped) await delay(gap);
       if (!this.#woken && !this.#stopped) await this.#sleep(wait);
     }
   }

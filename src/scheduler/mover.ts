@@ -21,6 +21,7 @@ select runplane.move_due_tasks($1) as moved,
 export const createMover = ({ db, onMoved, onError }: MoverOptions): Duty =>
   new Duty({
     name: 'mover',
+    minGapMs: minSleepMs,
     onError,
     runOnce: async () => {
       const { rows } = await statement<{ moved: number; waitMs: number | null }>(db, { name: 'move-due-tasks', text: moveSql, values: [batch] });
@@ -30,6 +31,6 @@ export const createMover = ({ db, onMoved, onError }: MoverOptions): Duty =>
         // The earliest time was read before the move.
         return 0;
       }
-      return Math.min(maxSleepMs, Math.max(minSleepMs, waitMs ?? maxSleepMs));
+      return Math.min(maxSleepMs, Math.max(0, waitMs ?? maxSleepMs));
     },
   });

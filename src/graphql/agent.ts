@@ -1,0 +1,169 @@
+import type { AgentRow } from '../read/agents.ts';
+import { builder } from './builder.ts';
+import { AgentConnection, pageArgs } from './connections.ts';
+import { AgentRef, idOf, Node, QueueRef, ThrottleRef } from './refs.ts';
+import { RetryPolicyInput, RetryPolicyRef } from './retry-policy.ts';
+import { change, saveResult } from './save.ts';
+import { need } from './scopes.ts';
+
+const PullDispatchRef = builder.objectRef<{ kind: 'PullDispatch' }>('PullDispatch').implement({
+  description: 'Workers ask for work with claimTasks.',
+  fields: (t) => ({
+    batchBySerialKey: t.boolean({
+      description: 'Whether all waiting tasks of one serial key are claimed together. They are not, so false.',
+      resolve: () => false,
+    }),
+  }),
+});
+const InlineDispatchRef = builder.objectRef<{ kind: 'InlineDispatch'; handler: string }>('InlineDispatch').implement({
+  description: 'A handler in the server process does the work.',
+  fields: (t) => ({ handler: t.exposeString('handler', { description: 'Name of the handler.' }) }),
+});
+const Dispatch = builder.unionType('Dispatch', {
+  description: 'How work reaches an agent. Further ways may come.',
+  types: [PullDispatchRef, InlineDispatchRef],
+  resolveType: ({ kind }) => kind,
+});
+const toDispatch = ({ handler }: AgentRow) =>
+  handler === null ? ({ kind: 'PullDispatch' } as const) : ({ kind: 'InlineDispatch', handler } as const);
+
+AgentRef.implement({
+  description: 'What executes tasks: how work reaches it, how much it may do at once, how it is retried and priced.',
+  interfaces: [Node],
+  fields: (t) => ({
+    id: t.id(idOf('agent')),
+    name: t.exposeString('name', { description: 'Unique; never changes.' }),
+    description: t.exposeString('description', { nullable: true, description: 'What it is for.' }),
+    dispatch: t.field({ type: Dispatch, description: 'How work reaches it.', resolve: toDispatch }),
+    queue: t.field({
+      type: QueueRef,
+      description: 'The queue where its tasks wait.',
+      resolve: async (agent, _, { loaders }) => {
+        const queue = await loaders.queue(agent.queueId);
+        if (!queue) throw new Error('The queue of an agent is gone.');
+        return queue;
+      },
+    }),
+    throttles: t.field({
+      type: [ThrottleRef],
+      description: 'Limits that it shares with others; all of them must have room. At most 4, by name.',
+      resolve: async (agent, _, { loaders }) => (await loaders.agentThrottles(agent.id)) ?? [],
+    }),
+    maxConcurrentTasks: t.exposeInt('maxConcurrentTasks', {
+      nullable: true,
+      description: 'Its own limit beside its throttles; null is none.',
+    }),
+    retryPolicy: t.field({
+      type: RetryPolicyRef,
+      description: 'How failed attempts are repeated.',
+      resolve: ({ retryPolicy }) => retryPolicy,
+    }),
+    leaseSeconds: t.exposeInt('leaseSeconds', {
+      description: 'A lease that is not extended for so many seconds is lost, and the task goes back to its queue.',
+    }),
+    timeoutSeconds: t.exposeInt('timeoutSeconds', {
+      nullable: true,
+      description: 'No attempt runs longer, in seconds, heartbeats or not; null is no limit.',
+    }),
+    defaultModel: t.exposeString('defaultModel', { nullable: true, description: 'The model where a result names none.' }),
+    computeCostPerHour: t.expose('computeCostPerHour', {
+      type: 'Decimal',
+      nullable: true,
+      description: 'USD for an hour of attempt time; null when it is billed elsewhere.',
+    }),
+    paused: t.exposeBoolean('paused', { description: 'Whether nothing of it is claimed. What runs goes on.' }),
+    version: t.exposeInt('version', { description: 'Raised by every change.' }),
+  }),
+});
+
+const PullDispatchInput = builder.inputType('PullDispatchInput', {
+  description: 'Workers ask for work with claimTasks.',
+  fields: (t) => ({
+    batchBySerialKey: t.boolean({ description: 'Claim all tasks of a serial key together. True is refused for now.' }),
+  }),
+});
+const InlineDispatchInput = builder.inputType('InlineDispatchInput', {
+  description: 'A handler in the server process does the work.',
+  fields: (t) => ({ handler: t.string({ required: true, description: 'Name of the handler.' }) }),
+});
+const DispatchInput = builder.inputType('DispatchInput', {
+  description: 'How work reaches an agent: exactly one of the fields.',
+  isOneOf: true,
+  fields: (t) => ({
+    pull: t.field({ type: PullDispatchInput, description: 'Workers ask for it.' }),
+    inline: t.field({ type: InlineDispatchInput, description: 'The server does it.' }),
+  }),
+});
+
+const SaveAgentInput = builder.inputType('SaveAgentInput', {
+  description: 'An agent as a whole: what is absent takes its default. Whether it is paused stays as it is.',
+  fields: (t) => ({
+    name: t.string({ required: true, description: '1 to 200 bytes.' }),
+    description: t.string({ description: 'What it is for.' }),
+    dispatch: t.field({ type: DispatchInput, required: true, description: 'How work reaches it.' }),
+    queue: t.string({ description: 'Name of its queue; absent is default.' }),
+    throttles: t.stringList({ description: 'Names of at most 4 throttles.' }),
+    maxConcurrentTasks: t.int({ description: 'Its own limit, from 0; absent is none.' }),
+    retryPolicy: t.field({ type: RetryPolicyInput, description: 'How failed attempts are repeated.' }),
+    leaseSeconds: t.int({ description: '5 to 3,600 seconds.' }),
+    timeoutSeconds: t.int({ description: '1 to 86,400 seconds; absent is no limit.' }),
+    defaultModel: t.string({ description: 'The model where a result names none.' }),
+    computeCostPerHour: t.field({ type: 'Decimal', description: 'USD for an hour of attempt time, from 0.' }),
+    ifVersion: t.int({ description: 'Refuse it unless the agent has this version.' }),
+  }),
+});
+
+const SaveAgentResult = saveResult('agent', AgentRef, (loaders) => loaders.agent);
+
+builder.queryFields((t) => ({
+  agent: t.field({
+    type: AgentRef,
+    nullable: true,
+    description: 'An agent by its name; null when there is none. Needs READ.',
+    args: { name: t.arg.string({ required: true, description: 'Name of the agent.' }) },
+    resolve: (_, { name }, context) => {
+      need(context, 'READ');
+      return context.loaders.agentByName(name);
+    },
+  }),
+  agents: t.field({
+    type: AgentConnection,
+    nullable: true,
+    description: 'All agents, oldest first. Needs READ.',
+    args: pageArgs,
+    resolve: (_, page, context) => {
+      need(context, 'READ');
+      return context.services.read.agents.list(page);
+    },
+  }),
+}));
+
+builder.mutationFields((t) => ({
+  saveAgent: t.field({
+    type: SaveAgentResult,
+    nullable: true,
+    description: 'Creates or replaces an agent, by its name. Needs CONFIGURE.',
+    args: { input: t.arg({ type: SaveAgentInput, required: true, description: 'The agent.' }) },
+    resolve: (_, { input }, context) =>
+      change(context, 'CONFIGURE', (actor) => context.services.configuration.saveAgent(input, actor)),
+  }),
+  pauseAgent: t.field({
+    type: SaveAgentResult,
+    nullable: true,
+    description: 'Nothing of the agent is claimed any more; what runs goes on. Needs OPERATE.',
+    args: {
+      name: t.arg.string({ required: true, description: 'Name of the agent.' }),
+      reason: t.arg.string({ description: 'Why, for the audit log.' }),
+    },
+    resolve: (_, input, context) =>
+      change(context, 'OPERATE', (actor) => context.services.configuration.pauseAgent(input, actor)),
+  }),
+  resumeAgent: t.field({
+    type: SaveAgentResult,
+    nullable: true,
+    description: 'The agent is claimed from again. Needs OPERATE.',
+    args: { name: t.arg.string({ required: true, description: 'Name of the agent.' }) },
+    resolve: (_, input, context) =>
+      change(context, 'OPERATE', (actor) => context.services.configuration.resumeAgent(input, actor)),
+  }),
+}));

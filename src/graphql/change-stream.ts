@@ -1,0 +1,63 @@
+import type { Changes, RunChange, RunChangeFilter, TaskChange, TaskChangeFilter } from '../changelog/types.ts';
+import type { RunFilterShape, TaskFilterShape } from './filters.ts';
+import { toRunFilter, toTaskFilter } from './filters.ts';
+import { badUserInput, streamError } from './errors.ts';
+
+/**
+ * A stream of the change log whose errors are those of clients. A hand-written iterator: an async generator that waits
+ * for the next change could not be stopped before that change, and would hold its place in the log until then.
+ */
+export class ChangeStream<Change> implements AsyncIterableIterator<Changes<Change>> {
+  readonly #source: AsyncIterableIterator<Changes<Change>>;
+
+  constructor(open: () => AsyncIterableIterator<Changes<Change>>) {
+    try {
+      this.#source = open();
+    } catch (error) {
+      throw streamError(error);
+    }
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async next(): Promise<IteratorResult<Changes<Change>>> {
+    try {
+      return await this.#source.next();
+    } catch (error) {
+      throw streamError(error);
+    }
+  }
+
+  async return(): Promise<IteratorResult<Changes<Change>>> {
+    await this.#source.return?.();
+    return { done: true, value: undefined };
+  }
+}
+
+export type TaskChanges = Changes<TaskChange>;
+export type RunChanges = Changes<RunChange>;
+
+// A change says what became of a task, not how the task is now: these fields have no meaning for it.
+const notOfTaskStreams = ['errorCodes', 'createdAfter', 'createdBefore', 'finishedAfter', 'finishedBefore'] as const;
+const notOfRunStreams = ['createdAfter', 'createdBefore', 'finishedAfter', 'finishedBefore'] as const;
+
+function refuse<Filter extends object>(filter: Filter, fields: readonly (keyof Filter & string)[], path: string): void {
+  const given = fields.find((field) => filter[field] != null);
+  if (given !== undefined) throw badUserInput(`${path}.${given}`, `${path}.${given} cannot be used on a stream.`);
+}
+
+export function toTaskChangeFilter(filter: TaskFilterShape | null | undefined): TaskChangeFilter {
+  if (!filter) return {};
+  refuse(filter, notOfTaskStreams, 'filter');
+  if (filter.not) refuse(filter.not, notOfTaskStreams, 'filter.not');
+  return toTaskFilter(filter);
+}
+
+export function toRunChangeFilter(filter: RunFilterShape | null | undefined): RunChangeFilter {
+  if (!filter) return {};
+  refuse(filter, notOfRunStreams, 'filter');
+  return toRunFilter(filter);
+}
+

@@ -1,0 +1,124 @@
+import type { DeadLetterFilter } from '../read/dead-letters.ts';
+import type { RunFilter } from '../read/run-filter.ts';
+import type { TaskFilter } from '../read/task-filter.ts';
+import type { RunStatus, TaskStatus } from '../domain/status.ts';
+import { builder } from './builder.ts';
+import { RunStatusEnum, TaskStatusEnum } from './enums.ts';
+import { badUserInput } from './errors.ts';
+import { toUuids } from './public-ids.ts';
+
+const LabelFilterInput = builder.inputType('LabelFilter', {
+  description: 'Objects that carry a label.',
+  fields: (t) => ({
+    key: t.string({ required: true, description: 'The key of the label.' }),
+    values: t.stringList({ description: 'Values that it may have; absent is any.' }),
+  }),
+});
+type LabelFilterValue = typeof LabelFilterInput.$inferInput;
+
+/** Fields that filters of tasks and of runs share. */
+interface WorkFilterShape {
+  ids?: string[] | null;
+  jobs?: string[] | null;
+  customers?: string[] | null;
+  labels?: LabelFilterValue[] | null;
+  anyLabels?: LabelFilterValue[] | null;
+  correlationId?: string | null;
+  createdAfter?: Date | null;
+  createdBefore?: Date | null;
+  finishedAfter?: Date | null;
+  finishedBefore?: Date | null;
+}
+export interface TaskFilterShape extends WorkFilterShape {
+  runIds?: string[] | null;
+  statuses?: TaskStatus[] | null;
+  steps?: string[] | null;
+  agents?: string[] | null;
+  queues?: string[] | null;
+  errorCodes?: string[] | null;
+  not?: TaskFilterShape | null;
+}
+export interface RunFilterShape extends WorkFilterShape {
+  idempotencyKeys?: string[] | null;
+  statuses?: RunStatus[] | null;
+}
+
+const meaning =
+  'Fields are AND, entries of a list OR. Null is absent; an empty list matches nothing. Names and keys match exactly.';
+
+export const TaskFilterInput = builder.inputRef<TaskFilterShape>('TaskFilter').implement({
+  description: `Which tasks. ${meaning}`,
+  fields: (t) => ({
+    ids: t.idList({ description: 'Ids of tasks, task_….' }),
+    runIds: t.idList({ description: 'Ids of runs, run_…. A stream that names runs completes when all are terminal.' }),
+    statuses: t.field({ type: [TaskStatusEnum], description: 'Statuses; on a stream those that a change leads to.' }),
+    jobs: t.stringList({ description: 'Names of jobs.' }),
+    steps: t.stringList({ description: 'Names of steps.' }),
+    agents: t.stringList({ description: 'Names of agents.' }),
+    queues: t.stringList({ description: 'Names of queues.' }),
+    customers: t.stringList({ description: "The runs' customers." }),
+    labels: t.field({ type: [LabelFilterInput], description: "The run's labels: all of these." }),
+    anyLabels: t.field({ type: [LabelFilterInput], description: "The run's labels: at least one of these." }),
+    correlationId: t.string({ description: "The run's correlation id." }),
+    errorCodes: t.stringList({ description: 'Codes of the error that ended the task. Not on streams.' }),
+    createdAfter: t.field({ type: 'DateTime', description: 'Created at this time or later. Not on streams.' }),
+    createdBefore: t.field({ type: 'DateTime', description: 'Created before this time. Not on streams.' }),
+    finishedAfter: t.field({ type: 'DateTime', description: 'Finished at this time or later. Not on streams.' }),
+    finishedBefore: t.field({ type: 'DateTime', description: 'Finished before this time. Not on streams.' }),
+    not: t.field({ type: TaskFilterInput, description: 'Tasks that this filter matches are left out. One level.' }),
+  }),
+});
+
+export const RunFilterInput = builder.inputRef<RunFilterShape>('RunFilter').implement({
+  description: `Which runs. ${meaning}`,
+  fields: (t) => ({
+    ids: t.idList({ description: 'Ids of runs, run_…. A stream that names runs completes when all are terminal.' }),
+    idempotencyKeys: t.stringList({ description: 'Idempotency keys of the launches.' }),
+    statuses: t.field({ type: [RunStatusEnum], description: 'Statuses; on a stream those that a change leads to.' }),
+    jobs: t.stringList({ description: 'Names of jobs.' }),
+    customers: t.stringList({ description: 'Customers.' }),
+    labels: t.field({ type: [LabelFilterInput], description: 'All of these labels.' }),
+    anyLabels: t.field({ type: [LabelFilterInput], description: 'At least one of these labels.' }),
+    correlationId: t.string({ description: 'The correlation id.' }),
+    createdAfter: t.field({ type: 'DateTime', description: 'Created at this time or later. Not on streams.' }),
+    createdBefore: t.field({ type: 'DateTime', description: 'Created before this time. Not on streams.' }),
+    finishedAfter: t.field({ type: 'DateTime', description: 'Finished at this time or later. Not on streams.' }),
+    finishedBefore: t.field({ type: 'DateTime', description: 'Finished before this time. Not on streams.' }),
+  }),
+});
+
+export const DeadLetterFilterInput = builder.inputType('DeadLetterFilter', {
+  description: `Which dead letters. ${meaning}`,
+  fields: (t) => ({
+    ids: t.idList({ description: 'Ids of dead letters, dlq_….' }),
+    jobs: t.stringList({ description: 'Names of jobs.' }),
+    queues: t.stringList({ description: 'Names of queues.' }),
+    agents: t.stringList({ description: 'Names of agents.' }),
+    scopes: t.stringList({ description: 'Scopes: knowledge_base, knowledge, tenant or unknown.' }),
+    scopeIds: t.stringList({ description: 'What the failure concerns, within its scope.' }),
+    errorCodes: t.stringList({ description: 'Codes of the last error.' }),
+    replayed: t.boolean({ description: 'Only those that were replayed, or only those that were not.' }),
+    failedAfter: t.field({ type: 'DateTime', description: 'Failed at this time or later.' }),
+    failedBefore: t.field({ type: 'DateTime', description: 'Failed before this time.' }),
+  }),
+});
+
+/** A filter with UUIDs in place of public ids. */
+export function toTaskFilter(filter: TaskFilterShape | null | undefined, field = 'filter'): TaskFilter {
+  if (!filter) return {};
+  const { not } = filter;
+  if (not?.not) throw badUserInput(`${field}.not.not`, 'not has one level: it cannot have a not of its own.');
+  return {
+    ...filter,
+    ids: toUuids('task', filter.ids, `${field}.ids`),
+    runIds: toUuids('run', filter.runIds, `${field}.runIds`),
+    not: not ? toTaskFilter(not, `${field}.not`) : null,
+  };
+}
+
+export const toRunFilter = (filter: RunFilterShape | null | undefined): RunFilter =>
+  filter ? { ...filter, ids: toUuids('run', filter.ids, 'filter.ids') } : {};
+
+export const toDeadLetterFilter = (
+  filter: typeof DeadLetterFilterInput.$inferInput | null | undefined,
+): DeadLetterFilter => (filter ? { ...filter, ids: toUuids('dlq', filter.ids, 'filter.ids') } : {});

@@ -1,0 +1,74 @@
+import { builder } from './builder.ts';
+import { idOf, Node, PoolRef, QueueRef } from './refs.ts';
+import { change, saveResult } from './save.ts';
+import { need } from './scopes.ts';
+
+PoolRef.implement({
+  description: 'Slots on each process that serves it; an elastic pool borrows from queues that have a sharedWeight.',
+  interfaces: [Node],
+  fields: (t) => ({
+    id: t.id(idOf('pool')),
+    name: t.exposeString('name', { description: 'Unique; never changes.' }),
+    slotsPerReplica: t.exposeInt('slotsPerReplica', { description: 'Tasks at once on each process, 0 to 1,000.' }),
+    elastic: t.exposeBoolean('elastic', { description: 'Whether it borrows from the queues of other pools.' }),
+    queues: t.field({
+      type: [QueueRef],
+      description: 'Its queues, by name.',
+      resolve: async (pool, _, { loaders }) => (await loaders.poolQueues(pool.id)) ?? [],
+    }),
+    replicas: t.int({
+      nullable: true,
+      description: 'Server replicas and pull workers that serve it and were heard of in the last 60 seconds.',
+      resolve: async (pool, _, { loaders }) => (await loaders.poolUse(pool.id))?.replicas,
+    }),
+    slots: t.int({
+      nullable: true,
+      description: 'Slots of all of them together.',
+      resolve: async (pool, _, { loaders }) => {
+        const use = await loaders.poolUse(pool.id);
+        return use && use.replicas * pool.slotsPerReplica;
+      },
+    }),
+    busySlots: t.int({
+      nullable: true,
+      description: "Tasks of the pool's queues that these processes run now.",
+      resolve: async (pool, _, { loaders }) => (await loaders.poolUse(pool.id))?.busySlots,
+    }),
+    version: t.exposeInt('version', { description: 'Raised by every change.' }),
+  }),
+});
+
+const SavePoolInput = builder.inputType('SavePoolInput', {
+  description: 'A pool as a whole: what is absent takes its default.',
+  fields: (t) => ({
+    name: t.string({ required: true, description: '1 to 200 bytes.' }),
+    slotsPerReplica: t.int({ required: true, description: '0 to 1,000.' }),
+    elastic: t.boolean({ description: 'Whether it borrows from the queues of other pools; default false.' }),
+    ifVersion: t.int({ description: 'Refuse it unless the pool has this version.' }),
+  }),
+});
+
+const SavePoolResult = saveResult('pool', PoolRef, (loaders) => loaders.pool);
+
+builder.queryField('pools', (t) =>
+  t.field({
+    type: [PoolRef],
+    nullable: true,
+    description: 'All pools, by name. Needs READ.',
+    resolve: (_, __, context) => {
+      need(context, 'READ');
+      return context.services.read.pools.all();
+    },
+  }),
+);
+
+builder.mutationField('savePool', (t) =>
+  t.field({
+    type: SavePoolResult,
+    nullable: true,
+    description: 'Creates or replaces a pool, by its name. Needs CONFIGURE.',
+    args: { input: t.arg({ type: SavePoolInput, required: true, description: 'The pool.' }) },
+    resolve: (_, { input }, context) =>
+      change(context, 'CONFIGURE', (actor) => context.services.configuration.savePool(input, actor)),
+  }),
+);

@@ -1,0 +1,103 @@
+import { toPublicId } from '../domain/ids.ts';
+import type { DeleteSuccess } from '../operator/types.ts';
+import { builder } from './builder.ts';
+import { pageArgs, RouteConnection } from './connections.ts';
+import { ForbiddenRef, IllegalStateRef, NotFoundRef } from './problems.ts';
+import { idOf, JobRef, Node, RouteRef } from './refs.ts';
+import { change, saveResult } from './save.ts';
+import { need } from './scopes.ts';
+
+const overEvent = 'json-e template over { event, payload }';
+
+RouteRef.implement({
+  description: 'An event whose topic matches launches the job. Several routes may match one topic; each launches.',
+  interfaces: [Node],
+  fields: (t) => ({
+    id: t.id(idOf('route')),
+    name: t.exposeString('name', { description: 'Unique.' }),
+    topic: t.exposeString('topic', { description: 'Tokens split by dots: * is one token, > at the end is the rest.' }),
+    job: t.field({
+      type: JobRef,
+      description: 'The job that it launches.',
+      resolve: async (route, _, { loaders }) => {
+        const job = await loaders.job(route.jobId);
+        if (!job) throw new Error('The job of a route is gone.');
+        return job;
+      },
+    }),
+    config: t.expose('config', { type: 'JSON', nullable: true, description: `${overEvent} for the run's config; null passes the payload.` }),
+    customer: t.expose('customer', { type: 'JSON', nullable: true, description: `${overEvent} for the customer; null is the event's.` }),
+    labels: t.expose('labels', { type: 'JSON', nullable: true, description: `${overEvent} for an object of strings; null is the event's.` }),
+    serialKey: t.expose('serialKey', { type: 'JSON', nullable: true, description: `${overEvent} for the serial key; null is none.` }),
+    estimatedTokens: t.expose('estimatedTokens', { type: 'JSON', nullable: true, description: `${overEvent} for the estimate; null is none.` }),
+    priority: t.exposeInt('priority', { description: 'Of the runs, -1000 to 1000, higher first.' }),
+    enabled: t.exposeBoolean('enabled', { description: 'Whether it launches.' }),
+    version: t.exposeInt('version', { description: 'Raised by every change.' }),
+  }),
+});
+
+const SaveRouteInput = builder.inputType('SaveRouteInput', {
+  description: 'A route as a whole: what is absent takes its default.',
+  fields: (t) => ({
+    name: t.string({ required: true, description: '1 to 200 bytes.' }),
+    topic: t.string({ required: true, description: 'Tokens split by dots: * is one token, > at the end is the rest.' }),
+    job: t.string({ required: true, description: 'Name of the job that it launches.' }),
+    config: t.field({ type: 'JSON', description: `${overEvent} for the run's config; absent passes the payload.` }),
+    customer: t.field({ type: 'JSON', description: `${overEvent} for the customer.` }),
+    labels: t.field({ type: 'JSON', description: `${overEvent} for an object of strings.` }),
+    serialKey: t.field({ type: 'JSON', description: `${overEvent} for the serial key.` }),
+    estimatedTokens: t.field({ type: 'JSON', description: `${overEvent} for the estimate.` }),
+    priority: t.int({ description: 'Of the runs, -1000 to 1000; default 0.' }),
+    enabled: t.boolean({ description: 'Whether it launches; default true.' }),
+    ifVersion: t.int({ description: 'Refuse it unless the route has this version.' }),
+  }),
+});
+
+const SaveRouteResult = saveResult('route', RouteRef, (loaders) => loaders.route);
+
+const DeleteSuccessRef = builder.objectRef<DeleteSuccess>('DeleteSuccess').implement({
+  description: 'It is gone.',
+  fields: (t) => ({
+    id: t.id({ description: 'Of what was deleted.', resolve: ({ id }) => toPublicId('route', id) }),
+  }),
+});
+const DeleteResult = builder.unionType('DeleteResult', {
+  description: 'What became of deleting something.',
+  types: [DeleteSuccessRef, NotFoundRef, IllegalStateRef, ForbiddenRef],
+  resolveType: ({ kind }) => kind,
+});
+
+builder.queryField('routes', (t) =>
+  t.field({
+    type: RouteConnection,
+    nullable: true,
+    description: 'Routes, oldest first. Needs READ.',
+    args: {
+      ...pageArgs,
+      topic: t.arg.string({ description: 'Only those whose pattern matches this topic.' }),
+    },
+    resolve: (_, { topic, ...page }, context) => {
+      need(context, 'READ');
+      return context.services.read.routes.list(topic ?? null, page);
+    },
+  }),
+);
+
+builder.mutationFields((t) => ({
+  saveRoute: t.field({
+    type: SaveRouteResult,
+    nullable: true,
+    description: 'Creates or replaces a route, by its name. Needs CONFIGURE.',
+    args: { input: t.arg({ type: SaveRouteInput, required: true, description: 'The route.' }) },
+    resolve: (_, { input }, context) =>
+      change(context, 'CONFIGURE', (actor) => context.services.configuration.saveRoute(input, actor)),
+  }),
+  deleteRoute: t.field({
+    type: DeleteResult,
+    nullable: true,
+    description: 'Deletes a route; what it launched stays. Needs CONFIGURE.',
+    args: { name: t.arg.string({ required: true, description: 'Name of the route.' }) },
+    resolve: (_, input, context) =>
+      change(context, 'CONFIGURE', (actor) => context.services.configuration.deleteRoute(input, actor)),
+  }),
+}));

@@ -1,0 +1,54 @@
+import { builder } from './builder.ts';
+import { pageArgs, WorkerConnection } from './connections.ts';
+import { AgentRef, idOf, Node, PoolRef, WorkerRef } from './refs.ts';
+import { need } from './scopes.ts';
+
+WorkerRef.implement({
+  description: 'A process that executes tasks: a server replica or a pull worker.',
+  interfaces: [Node],
+  fields: (t) => ({
+    id: t.id(idOf('wrk')),
+    name: t.exposeString('name', { description: 'As the process calls itself; not unique.' }),
+    client: t.exposeString('client', { nullable: true, description: 'Its client library and version.' }),
+    agents: t.field({
+      type: [AgentRef],
+      description: 'The agents that it serves.',
+      resolve: async (worker, _, { loaders }) => {
+        const agents = await Promise.all(worker.agents.map((name) => loaders.agentByName(name)));
+        return agents.filter((agent) => agent !== null);
+      },
+    }),
+    pool: t.field({
+      type: PoolRef,
+      nullable: true,
+      description: 'The pool that it serves, the first where there are several; null when it names agents alone.',
+      resolve: ({ pools: [name] }, _, { loaders }) => (name === undefined ? null : loaders.poolByName(name)),
+    }),
+    slots: t.exposeInt('slots', { nullable: true, description: 'Tasks that it can run at once, as it says.' }),
+    busySlots: t.int({
+      description: 'Tasks that it runs now.',
+      resolve: async (worker, _, { loaders }) => (await loaders.workerBusy(worker.id))?.busy ?? 0,
+    }),
+    startedAt: t.expose('startedAt', { type: 'DateTime', description: 'When it was first heard of.' }),
+    lastSeenAt: t.expose('lastSeenAt', { type: 'DateTime', description: 'When it was last heard of, to some 10 seconds.' }),
+  }),
+});
+
+builder.queryField('workers', (t) =>
+  t.field({
+    type: WorkerConnection,
+    nullable: true,
+    description: 'Workers, newest first. Needs READ.',
+    args: {
+      ...pageArgs,
+      live: t.arg.boolean({
+        defaultValue: true,
+        description: 'True: heard of in the last 60 seconds. False: not. Null: all.',
+      }),
+    },
+    resolve: (_, { live, ...page }, context) => {
+      need(context, 'READ');
+      return context.services.read.workers.list(live ?? null, page);
+    },
+  }),
+);

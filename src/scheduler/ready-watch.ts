@@ -1,0 +1,65 @@
+import type { Signal } from '../changelog/signal.ts';
+import type { Queryable } from '../db/pool.ts';
+import { Duty } from './duty.ts';
+
+export interface ReadyWatchOptions {
+  db: Queryable;
+  signal: Signal;
+  onError: (error: unknown, duty: string) => void;
+}
+
+/** Somebody who would claim tasks of these agents if there were any. */
+export interface Watcher {
+  agentIds: readonly string[];
+  wake(): void;
+}
+
+/** Between two looks; commits that come faster than that are looked at together. */
+const minGapMs = 2;
+const everyMs = 10_000;
+
+const readySql = `
+select w.id from unnest($1::uuid[]) as w(id) where exists (select from runplane.ready_tasks r where r.agent_id = w.id)`;
+
+/**
+ * Looks once for everybody in this process whether there is something to claim. Commits are frequent and claims take
+ * locks: without it every commit would make every idle pool and every waiting worker claim in vain.
+ */
+export class ReadyWatch {
+  readonly #watchers = new Set<Watcher>();
+  readonly #duty: Duty;
+  readonly #signal: Signal;
+  #unsubscribe: (() => void) | null = null;
+
+  constructor({ db, signal, onError }: ReadyWatchOptions) {
+    this.#signal = signal;
+    this.#duty = new Duty({ name: 'ready watch', minGapMs, onError, runOnce: () => this.#look(db) });
+  }
+
+  start(): void {
+    this.#unsubscribe = this.#signal.onChange(() => {
+      if (this.#watchers.size > 0) this.#duty.wake();
+    });
+    this.#duty.start();
+  }
+
+  async stop(): Promise<void> {
+    this.#unsubscribe?.();
+    await this.#duty.stop();
+  }
+
+  /** From now on the watcher is woken when there may be work. Answers how to leave. */
+  add(watcher: Watcher): () => void {
+    this.#watchers.add(watcher);
+    return () => this.#watchers.delete(watcher);
+  }
+
+  async #look(db: Queryable): Promise<number> {
+    const ids = new Set([...this.#watchers].flatMap(({ agentIds }) => agentIds));
+    if (ids.size === 0) return everyMs;
+    const { rows } = await db.query<{ id: string }>({ name: 'ready-agents', text: readySql, values: [[...ids]] });
+    const ready = new Set(rows.map(({ id }) => id));
+    for (const watcher of this.#watchers) if (watcher.agentIds.some((id) => ready.has(id))) watcher.wake();
+    return everyMs;
+  }
+}

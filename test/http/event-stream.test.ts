@@ -1,0 +1,114 @@
+import { createClient } from 'graphql-sse';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { startTestServer, type TestServer } from '../support/server.ts';
+
+let server: TestServer;
+beforeEach(async () => {
+  server = await startTestServer();
+  await server.plane.agent('a');
+  await server.plane.job('one', ['a']);
+});
+afterEach(() => server.stop());
+
+interface StreamEvent {
+  event: string;
+  id: string | null;
+  data: string;
+}
+
+/** Opens a stream and reads its events one by one. */
+async function open(query: string, headers: Record<string, string> = {}) {
+  const left = new AbortController();
+  const response = await fetch(server.url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...headers },
+    body: JSON.stringify({ query }),
+    signal: left.signal,
+  });
+  if (!response.body) throw new Error('no body');
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = '';
+  const next = async (): Promise<StreamEvent | null> => {
+    for (;;) {
+      const end = text.indexOf('\n\n');
+      if (end < 0) {
+        const { done, value } = await reader.read();
+        if (done) return null;
+        text += value;
+        continue;
+      }
+      const fields = new Map(text.slice(0, end).split('\n').map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1).trim()]));
+      text = text.slice(end + 2);
+      if (fields.has('event')) return { event: fields.get('event') ?? '', id: fields.get('id') ?? null, data: fields.get('data') ?? '' };
+    }
+  };
+  return { response, next, leave: () => left.abort() };
+}
+
+const watch = 'subscription { taskStatusChanged { cursor caughtUp changes { sequence toStatus task { id status } } } }';
+const dataOf = (event: StreamEvent | null) => (JSON.parse(event?.data ?? '{}') as { data: { taskStatusChanged: { cursor: string; changes: { toStatus: string }[] } } }).data.taskStatusChanged;
+
+test('each message carries its cursor as the event id, and a client resumes with it', async () => {
+  const stream = await open(watch);
+  expect(stream.response.headers.get('content-type')).toMatch('text/event-stream');
+  expect(stream.response.headers.get('x-accel-buffering')).toBe('no');
+  expect(stream.response.headers.get('cache-control')).toBe('no-cache, no-transform');
+  const first = await stream.next();
+  expect(first?.id).toBe(dataOf(first).cursor);
+  await server.plane.launch('one');
+  let message = await stream.next();
+  expect(dataOf(message).changes).toMatchObject([{ toStatus: 'ENQUEUED', task: { status: 'ENQUEUED' } }]);
+  stream.leave();
+
+  await server.plane.claim(['a']);
+  const resumed = await open(watch, { 'last-event-id': message?.id ?? '' });
+  const statuses: string[] = [];
+  while (!statuses.includes('PROCESSING')) {
+    message = await resumed.next();
+    statuses.push(...dataOf(message).changes.map((change) => change.toStatus));
+  }
+  resumed.leave();
+});
+
+test('an error of a stream is a message with errors, then the end', async () => {
+  const stream = await open('subscription { taskStatusChanged(after: "nonsense") { cursor } }');
+  expect(JSON.parse((await stream.next())?.data ?? '')).toMatchObject({ errors: [{ extensions: { code: 'INVALID_CURSOR' } }] });
+  expect(await stream.next()).toMatchObject({ event: 'complete' });
+  expect(await stream.next()).toBeNull();
+});
+
+test('a query may be asked for as a stream too', async () => {
+  const stream = await open('{ __typename }');
+  expect(JSON.parse((await stream.next())?.data ?? '')).toEqual({ data: { __typename: 'Query' } });
+  expect(await stream.next()).toMatchObject({ event: 'complete' });
+});
+
+test('a stopping server completes its streams', async () => {
+  const stream = await open(watch);
+  await stream.next();
+  const stopped = server.http.stop();
+  expect(await stream.next()).toMatchObject({ event: 'complete' });
+  await stopped;
+});
+
+test('the client of graphql-sse follows a run to its end', async () => {
+  const client = createClient({ url: server.url, fetchFn: fetch, abortControllerImpl: AbortController });
+  const { data } = await server.post('mutation { launchRun(input: { job: "one" }) { ... on LaunchRunSuccess { runId cursor } } }');
+  const { runId, cursor } = (data as unknown as { launchRun: { runId: string; cursor: string } }).launchRun;
+  const statuses: string[] = [];
+  const ended = new Promise<void>((resolve, reject) => {
+    client.subscribe<{ runStatusChanged: { changes: { toStatus: string }[] } }>(
+      { query: `subscription($id: ID!, $after: Cursor) { runStatusChanged(filter: { ids: [$id] }, after: $after) { cursor changes { toStatus } } }`, variables: { id: runId, after: cursor } },
+      {
+        next: (message) => void statuses.push(...(message.data?.runStatusChanged.changes.map((change) => change.toStatus) ?? [])),
+        error: reject,
+        complete: resolve,
+      },
+    );
+  });
+  const [task] = await server.plane.claim(['a']);
+  await server.plane.report(task as never, { status: 'COMPLETED' });
+  await ended;
+  expect(statuses).toEqual(['QUEUED', 'RUNNING', 'COMPLETED']);
+  client.dispose();
+});

@@ -1,0 +1,64 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { agents, jobs, routes } from '../../src/knowledge/definitions.ts';
+import { createKnowledgeHandlers, installKnowledge } from '../../src/knowledge/index.ts';
+import { createConfiguration } from '../../src/operator/configuration.ts';
+import { actor } from '../support/control-plane.ts';
+import { createTestDatabase, openDatabase, type TestDatabase } from '../support/database.ts';
+
+let database: TestDatabase;
+beforeEach(async () => {
+  database = await createTestDatabase();
+});
+afterEach(() => database.drop());
+
+const configurationOf = (db: TestDatabase['db']) => createConfiguration({ db, onCommit: () => {} });
+
+const versions = async () => {
+  const { rows } = await database.db.query<{ name: string; version: number }>({
+    text: `select 'agent ' || name as name, version from runplane.agents union all select 'job ' || name, version from runplane.jobs
+           union all select 'route ' || name, version from runplane.routes`,
+  });
+  return new Map(rows.map(({ name, version }) => [name, version]));
+};
+const audited = async () => {
+  const { rows } = await database.db.query<{ count: number }>({
+    text: 'select count(*)::int as count from runplane.audit_entries',
+  });
+  return rows[0]?.count;
+};
+
+const all = [
+  ...agents.map(({ name }) => `agent ${name}`),
+  ...jobs.map(({ name }) => `job ${name}`),
+  ...routes.map(({ name }) => `route ${name}`),
+];
+
+test('is installed once, however many servers start at a time and afterwards', async () => {
+  const other = openDatabase(database.url);
+  const servers = [database.db, other, database.db, other];
+  await Promise.all(servers.map((db) => installKnowledge({ configuration: configurationOf(db) })));
+  await installKnowledge({ configuration: configurationOf(other) });
+  await other.close();
+  const found = await versions();
+  expect([...found.keys()].sort()).toEqual([...all].sort());
+  expect([...found.values()].every((version) => version === 1)).toBe(true);
+  expect(await audited()).toBe(all.length);
+});
+
+test('what an operator changed stays as it is', async () => {
+  const configuration = configurationOf(database.db);
+  await installKnowledge({ configuration });
+  const [agent] = agents;
+  const [route] = routes;
+  if (!agent || !route) throw new Error('nothing is installed');
+  await configuration.saveAgent({ ...agent, maxConcurrentTasks: 1 }, actor);
+  await configuration.saveRoute({ ...route, enabled: false }, actor);
+  await installKnowledge({ configuration });
+  const found = await versions();
+  expect([found.get(`agent ${agent.name}`), found.get(`route ${route.name}`)]).toEqual([2, 2]);
+});
+
+test('every agent has its handler', () => {
+  const handlers = createKnowledgeHandlers(() => database.db);
+  expect(new Set(agents.map(({ dispatch }) => dispatch.inline?.handler))).toEqual(new Set(handlers.keys()));
+});

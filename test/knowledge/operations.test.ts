@@ -1,0 +1,94 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { operations } from '../../src/knowledge/operations.ts';
+import { hash, lineageSql, Pipeline } from './pipeline.ts';
+
+let pipeline: Pipeline;
+beforeEach(async () => {
+  pipeline = await Pipeline.start();
+});
+afterEach(() => pipeline.plane.stop());
+
+const message = {
+  pipeline_id: '検索パイプライン',
+  correlation_id: 'q-42',
+  model: 'bge-m3',
+  prompt: '什么是向量数据库？🧭',
+  usage: { prompt_tokens: 12, total_tokens: 12 },
+  payload_json: '{"dimensions":1024,"note":"嵌入"}',
+};
+
+describe.each(operations.map(({ type, topic }) => ({ type, topic })))('$type', ({ type, topic }) => {
+  test('is recorded, stored, materialized and paid for once', async () => {
+    const event = await pipeline.publish(topic, message);
+    expect(event.refusals).toEqual([]);
+    expect(await pipeline.statuses()).toEqual({ [`knowledge_${type}`]: 'COMPLETED' });
+    expect(await pipeline.row('knowledge_events')).toMatchObject({
+      event_id: hash(`${type}:q-42`),
+      event_type: type,
+      correlation_id: 'q-42',
+      pipeline_id: '検索パイプライン',
+      llm_model: 'bge-m3',
+      payload_json: { dimensions: 1024, note: '嵌入' },
+    });
+    expect(await pipeline.plane.rows(lineageSql)).toEqual([
+      { asset: `${type}_record`, partition: 'q-42', step: 'record', input: null },
+      { asset: `${type}_dataset`, partition: 'q-42', step: 'dataset', input: `${type}_record` },
+    ]);
+    expect(await pipeline.row('usage')).toMatchObject({
+      model: 'bge-m3',
+      input_tokens: 12,
+      output_tokens: null,
+      response_id: event.publicId,
+      llm_cost: null,
+    });
+  });
+
+  test('has its key in its id', async () => {
+    await pipeline.publish(topic, { ...message, idempotency_key: 'part-1' });
+    await pipeline.publish(topic, { ...message, idempotency_key: 'part-2' });
+    expect(await pipeline.plane.rows('select event_id from runplane.knowledge_events order by id')).toEqual([
+      { event_id: hash(`${type}:q-42:part-1`) },
+      { event_id: hash(`${type}:q-42:part-2`) },
+    ]);
+  });
+});
+
+describe('any operation', () => {
+  const [{ topic }] = operations as readonly [(typeof operations)[number]];
+
+  test('with one correlation id and no key is stored once', async () => {
+    await pipeline.publish(topic, message);
+    await pipeline.publish(topic, { ...message, prompt: 'again' });
+    expect(await pipeline.count('events')).toBe(2);
+    expect(await pipeline.row('knowledge_events')).toMatchObject({ payload_json: { dimensions: 1024 } });
+    expect(await pipeline.count('materializations')).toBe(4);
+    expect(await pipeline.count('usage')).toBe(2);
+  });
+
+  test('has the id of its event as correlation id when it names none', async () => {
+    const { correlation_id: _, payload_json: __, ...rest } = message;
+    const event = await pipeline.publish(topic, rest);
+    expect(await pipeline.row('knowledge_events')).toMatchObject({
+      event_id: hash(`embedding:${event.publicId}`),
+      correlation_id: event.publicId,
+      payload_json: { prompt: message.prompt, usage: message.usage },
+    });
+  });
+
+  test.each([
+    ['text that is no JSON', 'plain, not {json', 'plain, not {json'],
+    ['the text of a number', '17', 17],
+    ['an object', { a: [1, null] }, { a: [1, null] }],
+  ])('keeps as payload %s', async (_, payload_json, stored) => {
+    await pipeline.publish(topic, { ...message, payload_json });
+    expect(await pipeline.row('knowledge_events')).toMatchObject({ payload_json: stored });
+  });
+
+  test('cannot be filed under another operation', async () => {
+    await pipeline.publish(topic, { ...message, event_type: 'compose' });
+    expect(await pipeline.row('knowledge_events')).toMatchObject({ event_type: 'embedding' });
+    await expect(
+      pipeline.launch('knowledge_embedding', { ...message, event_type: 'compose' }),
+    ).rejects.toThrow('RunConfigValidationInvalid');
+  });
+});

@@ -1,0 +1,77 @@
+import { readFile, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { type Process, startProcess } from '../support/processes.ts';
+
+let directory: string;
+let started: Process[] = [];
+beforeEach(async () => {
+  directory = join(await mkdtemp(join(tmpdir(), 'runplane-process-')), 'data');
+});
+afterEach(async () => {
+  // The last one that ends in good order stops Postgres.
+  for (const server of started) await server.end('SIGTERM');
+  started = [];
+  await rm(join(directory, '..'), { recursive: true, force: true });
+});
+
+const ready = /runplane ready on (http:\S+)/;
+
+async function start(env: Record<string, string> = {}): Promise<{ server: Process; url: string }> {
+  const server = await startProcess('src/main.ts', [], ready, { RUNPLANE_DATA_DIR: directory, RUNPLANE_PORT: '0', LOG_LEVEL: 'warn', ...env });
+  started.push(server);
+  return { server, url: ready.exec(server.output())?.[1] ?? '' };
+}
+
+async function gql<Data>(url: string, query: string): Promise<Data> {
+  const response = await fetch(`${url}/graphql`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ query }) });
+  return ((await response.json()) as { data: Data }).data;
+}
+
+const postmasterPid = async () => Number((await readFile(join(directory, 'postgres', 'postmaster.pid'), 'utf8').catch(() => '')).split('\n')[0]);
+const isAlive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+test('a server starts on an empty directory, tells its settings, stops in good order and starts again on the same data', async () => {
+  const first = await start();
+  expect(first.server.output()).toContain('authentication is off');
+  expect(first.server.output()).toContain('pool core: 8 slots');
+  expect((await fetch(`${first.url}/readyz`)).status).toBe(200);
+  const { publishEvent } = await gql<{ publishEvent: { eventId: string } }>(first.url, 'mutation { publishEvent(input: { topic: "a.b", payload: {} }) { ... on PublishEventSuccess { eventId } } }');
+  expect(await first.server.end('SIGTERM')).toBe(0);
+  expect(first.server.output()).toContain('stopped');
+  const second = await start();
+  expect(await gql(second.url, `{ event(id: "${publishEvent.eventId}") { topic } }`)).toEqual({ event: { topic: 'a.b' } });
+});
+
+test('two servers share a directory; Postgres outlives the first and a killed one, and goes with the last', async () => {
+  const [a, b] = await Promise.all([start(), start()]);
+  const { publishEvent } = await gql<{ publishEvent: { eventId: string } }>(a.url, 'mutation { publishEvent(input: { topic: "a.b", payload: {} }) { ... on PublishEventSuccess { eventId } } }');
+  await a.server.end('SIGTERM');
+  expect(await gql(b.url, `{ event(id: "${publishEvent.eventId}") { topic } }`)).toEqual({ event: { topic: 'a.b' } });
+  await b.server.end('SIGKILL');
+  const c = await start();
+  expect(await gql(c.url, `{ event(id: "${publishEvent.eventId}") { topic } }`)).toEqual({ event: { topic: 'a.b' } });
+  const pid = await postmasterPid();
+  await c.server.end('SIGINT');
+  expect(pid === 0 || Number.isNaN(pid) || !isAlive(pid)).toBe(true);
+});
+
+test('a port in use and wrong settings are told in sentences, all at once', async () => {
+  const other = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => other.once('listening', resolve));
+  const { port } = other.address() as AddressInfo;
+  await expect(start({ RUNPLANE_PORT: String(port) })).rejects.toThrow(`Port ${port} is in use.`);
+  await expect(start({ RUNPLANE_HOST: '0.0.0.0', RUNPLANE_PORT: 'many', RUNPLANE_PROT: '1' })).rejects.toThrow(/RUNPLANE_PROT[\s\S]*RUNPLANE_PORT|RUNPLANE_PORT[\s\S]*RUNPLANE_PROT/);
+  other.close();
+});

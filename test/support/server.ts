@@ -1,0 +1,51 @@
+import { createRead } from '../../src/read/read.ts';
+import { createLoaders } from '../../src/read/loaders.ts';
+import { buildSchema } from '../../src/graphql/schema.ts';
+import { type HttpServer, startHttpServer } from '../../src/http/server.ts';
+import { ControlPlane, type ControlPlaneOptions, quiet } from './control-plane.ts';
+
+const schema = buildSchema();
+const scopes = ['READ', 'PAYLOAD_READ', 'LAUNCH', 'PUBLISH', 'WORK', 'OPERATE', 'CONFIGURE', 'ADMIN'] as const;
+
+export interface TestServer {
+  plane: ControlPlane;
+  http: HttpServer;
+  url: string;
+  /** Posts an operation; the parsed answer. */
+  post(query: string, variables?: object): Promise<{ data?: Record<string, never>; errors?: { message: string; extensions: Record<string, unknown> }[] }>;
+  stop(): Promise<void>;
+}
+
+/** A real HTTP server on a free port, over the services of a database of its own. */
+export async function startTestServer(options: ControlPlaneOptions = {}): Promise<TestServer> {
+  const plane = await ControlPlane.start(options);
+  const read = createRead(plane.database.db);
+  const http = await startHttpServer({
+    host: '127.0.0.1',
+    port: 0,
+    version: '0.0.0-test',
+    schema,
+    log: quiet,
+    notReady: () => Promise.resolve([]),
+    createContext: (request) => ({
+      services: { ...plane.services, read, server: { version: '0.0.0-test' } },
+      ...request,
+      viewer: { name: 'test', scopes },
+      loaders: createLoaders(read),
+    }),
+  });
+  const url = `${http.url}/graphql`;
+  return {
+    plane,
+    http,
+    url,
+    post: async (query, variables = {}) => {
+      const response = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ query, variables }) });
+      return (await response.json()) as Awaited<ReturnType<TestServer['post']>>;
+    },
+    stop: async () => {
+      await http.stop();
+      await plane.stop();
+    },
+  };
+}
