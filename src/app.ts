@@ -6,7 +6,6 @@ import { type EmbeddedPostgres, joinEmbeddedPostgres } from './db/embedded-postg
 import { migrate } from './db/migrate.ts';
 import { Database } from './db/pool.ts';
 import type { InlineHandler } from './dispatch/handlers.ts';
-import type { ServedPool } from './dispatch/inline-pools.sql.ts';
 import type { GraphQLContext, Scope } from './graphql/context.ts';
 import { buildSchema } from './graphql/schema.ts';
 import { type HttpServer, startHttpServer } from './http/server.ts';
@@ -20,7 +19,8 @@ export interface App {
   /** Null when the api role runs elsewhere. */
   url: string | null;
   services: Services;
-  pools: ServedPool[];
+  /** Every pool with the slots that each replica has for it. */
+  pools: { name: string; slots: number }[];
   /** Drains and stops everything, the embedded Postgres last. Calling it twice is fine. */
   stop(): Promise<void>;
 }
@@ -127,7 +127,10 @@ async function start(
       await server.stop();
     });
   }
-  return { url: http?.url ?? null, services, pools: services.inline?.served ?? [], stop };
+  const { rows: pools } = await services.db.query<{ name: string; slots: number }>({
+    text: 'select name, slots_per_replica as slots from runplane.pools order by name',
+  });
+  return { url: http?.url ?? null, services, pools, stop };
 }
 
 async function notReady(services: Services): Promise<string[]> {

@@ -9,7 +9,7 @@ async function main(): Promise<void> {
   const log = pino({ level: config.logLevel });
   for (const line of describeConfig(config)) console.log(line);
   const app = await startApp({ config, log, onProgress: (message) => console.log(`runplane: ${message}`) });
-  for (const { pool, slots } of app.pools) console.log(`pool ${pool}: ${slots} slots in this process`);
+  console.log(`slots per replica: ${app.pools.map(({ name, slots }) => `${name} ${slots}`).join(', ')}`);
 
   let stopping = false;
   const stop = (): void => {

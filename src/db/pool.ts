@@ -64,7 +64,9 @@ export class Database implements Queryable {
         },
       }),
     });
-    this.pool.on('error', options.onError);
+    this.pool.on('error', (error) => {
+      if (!this.pool.ending) options.onError(error);
+    });
   }
 
   query<Row extends pg.QueryResultRow>(statement: Statement): Promise<pg.QueryResult<Row>> {

@@ -10,15 +10,18 @@ const PullDispatchRef = builder.objectRef<{ kind: 'PullDispatch' }>('PullDispatc
   description: 'Workers ask for work with claimTasks.',
   fields: (t) => ({
     batchBySerialKey: t.boolean({
-      description: 'Whether all waiting tasks of one serial key are claimed together. They are not, so false.',
+      description:
+        'Whether all waiting tasks of one serial key are claimed together. They are not, so false.',
       resolve: () => false,
     }),
   }),
 });
-const InlineDispatchRef = builder.objectRef<{ kind: 'InlineDispatch'; handler: string }>('InlineDispatch').implement({
-  description: 'A handler in the server process does the work.',
-  fields: (t) => ({ handler: t.exposeString('handler', { description: 'Name of the handler.' }) }),
-});
+const InlineDispatchRef = builder
+  .objectRef<{ kind: 'InlineDispatch'; handler: string }>('InlineDispatch')
+  .implement({
+    description: 'A handler in the server process does the work.',
+    fields: (t) => ({ handler: t.exposeString('handler', { description: 'Name of the handler.' }) }),
+  });
 const Dispatch = builder.unionType('Dispatch', {
   description: 'How work reaches an agent. Further ways may come.',
   types: [PullDispatchRef, InlineDispatchRef],
@@ -28,7 +31,8 @@ const toDispatch = ({ handler }: AgentRow) =>
   handler === null ? ({ kind: 'PullDispatch' } as const) : ({ kind: 'InlineDispatch', handler } as const);
 
 AgentRef.implement({
-  description: 'What executes tasks: how work reaches it, how much it may do at once, how it is retried and priced.',
+  description:
+    'What executes tasks: how work reaches it, how much it may do at once, how it is retried and priced.',
   interfaces: [Node],
   fields: (t) => ({
     id: t.id(idOf('agent')),
@@ -59,19 +63,25 @@ AgentRef.implement({
       resolve: ({ retryPolicy }) => retryPolicy,
     }),
     leaseSeconds: t.exposeInt('leaseSeconds', {
-      description: 'A lease that is not extended for so many seconds is lost, and the task goes back to its queue.',
+      description:
+        'A lease that is not extended for so many seconds is lost, and the task goes back to its queue.',
     }),
     timeoutSeconds: t.exposeInt('timeoutSeconds', {
       nullable: true,
       description: 'No attempt runs longer, in seconds, heartbeats or not; null is no limit.',
     }),
-    defaultModel: t.exposeString('defaultModel', { nullable: true, description: 'The model where a result names none.' }),
+    defaultModel: t.exposeString('defaultModel', {
+      nullable: true,
+      description: 'The model where a result names none.',
+    }),
     computeCostPerHour: t.expose('computeCostPerHour', {
       type: 'Decimal',
       nullable: true,
       description: 'USD for an hour of attempt time; null when it is billed elsewhere.',
     }),
-    paused: t.exposeBoolean('paused', { description: 'Whether nothing of it is claimed. What runs goes on.' }),
+    paused: t.exposeBoolean('paused', {
+      description: 'Whether nothing of it is claimed. What runs goes on.',
+    }),
     version: t.exposeInt('version', { description: 'Raised by every change.' }),
   }),
 });
@@ -79,7 +89,9 @@ AgentRef.implement({
 const PullDispatchInput = builder.inputType('PullDispatchInput', {
   description: 'Workers ask for work with claimTasks.',
   fields: (t) => ({
-    batchBySerialKey: t.boolean({ description: 'Claim all tasks of a serial key together. True is refused for now.' }),
+    batchBySerialKey: t.boolean({
+      description: 'Claim all tasks of a serial key together. True is refused for now.',
+    }),
   }),
 });
 const InlineDispatchInput = builder.inputType('InlineDispatchInput', {

@@ -28,7 +28,8 @@ const AssetEdgeLink = builder.objectRef<AssetEdge>('AssetEdgeLink').implement({
 });
 
 AssetRef.implement({
-  description: 'What a step produces. Its lineage follows from the steps of the jobs, in their current versions.',
+  description:
+    'What a step produces. Its lineage follows from the steps of the jobs, in their current versions.',
   interfaces: [Node],
   fields: (t) => ({
     id: t.id(idOf('asset')),

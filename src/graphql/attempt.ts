@@ -20,7 +20,11 @@ AttemptRef.implement({
       },
     }),
     number: t.exposeInt('number', { description: '1, 2, 3 … within the task, without gaps.' }),
-    status: t.field({ type: AttemptStatusEnum, description: 'How it stands or ended.', resolve: ({ status }) => status }),
+    status: t.field({
+      type: AttemptStatusEnum,
+      description: 'How it stands or ended.',
+      resolve: ({ status }) => status,
+    }),
     counted: t.exposeBoolean('counted', {
       description: 'Whether it counts against maxAttempts; false while it runs.',
     }),
@@ -33,7 +37,10 @@ AttemptRef.implement({
       nullable: true,
       description: 'Id of the run in the system that did the work.',
     }),
-    traceId: t.exposeString('traceId', { nullable: true, description: 'W3C trace id, as its worker reported it.' }),
+    traceId: t.exposeString('traceId', {
+      nullable: true,
+      description: 'W3C trace id, as its worker reported it.',
+    }),
     error: t.field({
       type: ExecutionErrorRef,
       nullable: true,

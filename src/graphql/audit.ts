@@ -30,7 +30,8 @@ AuditEntryRef.implement({
 });
 
 const AuditFilterInput = builder.inputType('AuditFilter', {
-  description: 'Which entries. Fields are AND, entries of a list OR. Null is absent; an empty list matches nothing.',
+  description:
+    'Which entries. Fields are AND, entries of a list OR. Null is absent; an empty list matches nothing.',
   fields: (t) => ({
     actors: t.stringList({ description: 'Who.' }),
     actions: t.stringList({ description: 'What was done.' }),
@@ -45,7 +46,10 @@ builder.queryField('auditLog', (t) =>
     type: AuditEntryConnection,
     nullable: true,
     description: 'Changes that operators made, newest first. Needs READ.',
-    args: { ...pageArgs, filter: t.arg({ type: AuditFilterInput, description: 'Which of them; absent is all.' }) },
+    args: {
+      ...pageArgs,
+      filter: t.arg({ type: AuditFilterInput, description: 'Which of them; absent is all.' }),
+    },
     resolve: (_, { filter, ...page }, context) => {
       need(context, 'READ');
       return context.services.read.audit.list(filter ?? {}, page);

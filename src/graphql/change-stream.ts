@@ -1,7 +1,13 @@
-import type { Changes, RunChange, RunChangeFilter, TaskChange, TaskChangeFilter } from '../changelog/types.ts';
+import type {
+  Changes,
+  RunChange,
+  RunChangeFilter,
+  TaskChange,
+  TaskChangeFilter,
+} from '../changelog/types.ts';
+import { badUserInput, streamError } from './errors.ts';
 import type { RunFilterShape, TaskFilterShape } from './filters.ts';
 import { toRunFilter, toTaskFilter } from './filters.ts';
-import { badUserInput, streamError } from './errors.ts';
 
 /**
  * A stream of the change log whose errors are those of clients. A hand-written iterator: an async generator that waits
@@ -40,12 +46,23 @@ export type TaskChanges = Changes<TaskChange>;
 export type RunChanges = Changes<RunChange>;
 
 // A change says what became of a task, not how the task is now: these fields have no meaning for it.
-const notOfTaskStreams = ['errorCodes', 'createdAfter', 'createdBefore', 'finishedAfter', 'finishedBefore'] as const;
+const notOfTaskStreams = [
+  'errorCodes',
+  'createdAfter',
+  'createdBefore',
+  'finishedAfter',
+  'finishedBefore',
+] as const;
 const notOfRunStreams = ['createdAfter', 'createdBefore', 'finishedAfter', 'finishedBefore'] as const;
 
-function refuse<Filter extends object>(filter: Filter, fields: readonly (keyof Filter & string)[], path: string): void {
+function refuse<Filter extends object>(
+  filter: Filter,
+  fields: readonly (keyof Filter & string)[],
+  path: string,
+): void {
   const given = fields.find((field) => filter[field] != null);
-  if (given !== undefined) throw badUserInput(`${path}.${given}`, `${path}.${given} cannot be used on a stream.`);
+  if (given !== undefined)
+    throw badUserInput(`${path}.${given}`, `${path}.${given} cannot be used on a stream.`);
 }
 
 export function toTaskChangeFilter(filter: TaskFilterShape | null | undefined): TaskChangeFilter {
@@ -60,4 +77,3 @@ export function toRunChangeFilter(filter: RunFilterShape | null | undefined): Ru
   refuse(filter, notOfRunStreams, 'filter');
   return toRunFilter(filter);
 }
-

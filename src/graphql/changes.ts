@@ -1,7 +1,13 @@
 import type { RunChange, TaskChange } from '../changelog/types.ts';
 import { toPublicId } from '../domain/ids.ts';
 import { builder } from './builder.ts';
-import { ChangeStream, type RunChanges, type TaskChanges, toRunChangeFilter, toTaskChangeFilter } from './change-stream.ts';
+import {
+  ChangeStream,
+  type RunChanges,
+  type TaskChanges,
+  toRunChangeFilter,
+  toTaskChangeFilter,
+} from './change-stream.ts';
 import { RunStatusEnum, TaskStatusEnum } from './enums.ts';
 import { RunFilterInput, TaskFilterInput } from './filters.ts';
 import { RunRef, TaskRef } from './refs.ts';
@@ -38,8 +44,15 @@ const TaskStatusChange = builder.objectRef<TaskChange>('TaskStatusChange').imple
       description: 'The status before; null at the creation.',
       resolve: ({ fromStatus }) => fromStatus,
     }),
-    toStatus: t.field({ type: TaskStatusEnum, description: 'The status after the change.', resolve: ({ toStatus }) => toStatus }),
-    errorCode: t.exposeString('errorCode', { nullable: true, description: 'Code of the error that caused it.' }),
+    toStatus: t.field({
+      type: TaskStatusEnum,
+      description: 'The status after the change.',
+      resolve: ({ toStatus }) => toStatus,
+    }),
+    errorCode: t.exposeString('errorCode', {
+      nullable: true,
+      description: 'Code of the error that caused it.',
+    }),
     reason: t.exposeString('reason', { nullable: true, description: 'Why, where someone said it.' }),
     task: t.field({
       type: TaskRef,
@@ -64,7 +77,11 @@ const RunStatusChange = builder.objectRef<RunChange>('RunStatusChange').implemen
       description: 'The status before; null at the launch.',
       resolve: ({ fromStatus }) => fromStatus,
     }),
-    toStatus: t.field({ type: RunStatusEnum, description: 'The status after the change.', resolve: ({ toStatus }) => toStatus }),
+    toStatus: t.field({
+      type: RunStatusEnum,
+      description: 'The status after the change.',
+      resolve: ({ toStatus }) => toStatus,
+    }),
     reason: t.exposeString('reason', { nullable: true, description: 'Why, where someone said it.' }),
     run: t.field({
       type: RunRef,
@@ -80,7 +97,11 @@ const TaskStatusChanges = builder.objectRef<TaskChanges>('TaskStatusChanges').im
   fields: (t) => ({
     cursor: t.expose('cursor', { type: 'Cursor', description: says.cursor }),
     caughtUp: t.exposeBoolean('caughtUp', { description: says.caughtUp }),
-    changes: t.field({ type: [TaskStatusChange], description: 'Changes, in order per task.', resolve: ({ changes }) => changes }),
+    changes: t.field({
+      type: [TaskStatusChange],
+      description: 'Changes, in order per task.',
+      resolve: ({ changes }) => changes,
+    }),
   }),
 });
 const RunStatusChanges = builder.objectRef<RunChanges>('RunStatusChanges').implement({
@@ -88,16 +109,22 @@ const RunStatusChanges = builder.objectRef<RunChanges>('RunStatusChanges').imple
   fields: (t) => ({
     cursor: t.expose('cursor', { type: 'Cursor', description: says.cursor }),
     caughtUp: t.exposeBoolean('caughtUp', { description: says.caughtUp }),
-    changes: t.field({ type: [RunStatusChange], description: 'Changes, in order per run.', resolve: ({ changes }) => changes }),
+    changes: t.field({
+      type: [RunStatusChange],
+      description: 'Changes, in order per run.',
+      resolve: ({ changes }) => changes,
+    }),
   }),
 });
 
-const after = 'Cursor of the change log to resume after; absent starts now. A Last-Event-ID of the request wins over it.';
+const after =
+  'Cursor of the change log to resume after; absent starts now. A Last-Event-ID of the request wins over it.';
 
 builder.subscriptionFields((t) => ({
   taskStatusChanged: t.field({
     type: TaskStatusChanges,
-    description: 'Changes of the status of tasks. Completes when all runs that the filter names are terminal. Needs READ.',
+    description:
+      'Changes of the status of tasks. Completes when all runs that the filter names are terminal. Needs READ.',
     args: {
       filter: t.arg({ type: TaskFilterInput, description: 'Which changes; absent is all.' }),
       after: t.arg({ type: 'Cursor', description: after }),
@@ -112,7 +139,8 @@ builder.subscriptionFields((t) => ({
   }),
   runStatusChanged: t.field({
     type: RunStatusChanges,
-    description: 'Changes of the status of runs. Completes when all runs that the filter names are terminal. Needs READ.',
+    description:
+      'Changes of the status of runs. Completes when all runs that the filter names are terminal. Needs READ.',
     args: {
       filter: t.arg({ type: RunFilterInput, description: 'Which changes; absent is all.' }),
       after: t.arg({ type: 'Cursor', description: after }),

@@ -18,7 +18,9 @@ import {
 
 /** Arguments of every list. */
 export const pageArgs = builder.args((t) => ({
-  first: t.int({ description: 'How many entries from the start, 1 to 200. Default 50; more than 200 is refused.' }),
+  first: t.int({
+    description: 'How many entries from the start, 1 to 200. Default 50; more than 200 is refused.',
+  }),
   after: t.field({ type: 'Cursor', description: 'Only entries after this place in the list.' }),
   last: t.int({ description: 'How many entries from the end, 1 to 200. Not together with first.' }),
   before: t.field({ type: 'Cursor', description: 'Only entries before this place in the list.' }),
@@ -27,7 +29,10 @@ export const pageArgs = builder.args((t) => ({
 const PageInfo = builder.objectRef<Page<unknown>>('PageInfo').implement({
   description: 'Where a page lies in its list.',
   fields: (t) => ({
-    hasNextPage: t.boolean({ description: 'Whether entries follow the page.', resolve: (page) => page.hasNextPage() }),
+    hasNextPage: t.boolean({
+      description: 'Whether entries follow the page.',
+      resolve: (page) => page.hasNextPage(),
+    }),
     hasPreviousPage: t.boolean({
       description: 'Whether entries come before the page.',
       resolve: (page) => page.hasPreviousPage(),
@@ -54,21 +59,37 @@ function connection<Row>(name: string, node: NodeRef<Row>) {
   edge.implement({
     description: `An entry of a ${name}Connection.`,
     fields: (t) => ({
-      cursor: t.field({ type: 'Cursor', description: 'Its place in the list.', resolve: (parent) => parent.cursor }),
-      node: t.field({ type: node, description: 'What is at this place.', resolve: (parent) => parent.node as never }),
+      cursor: t.field({
+        type: 'Cursor',
+        description: 'Its place in the list.',
+        resolve: (parent) => parent.cursor,
+      }),
+      node: t.field({
+        type: node,
+        description: 'What is at this place.',
+        resolve: (parent) => parent.node as never,
+      }),
     }),
   });
   const ref = builder.objectRef<Page<Row>>(`${name}Connection`);
   ref.implement({
     description: `A page of a list of type ${name}.`,
     fields: (t) => ({
-      edges: t.field({ type: [edge], description: 'The entries with their places.', resolve: (page) => page.edges }),
+      edges: t.field({
+        type: [edge],
+        description: 'The entries with their places.',
+        resolve: (page) => page.edges,
+      }),
       nodes: t.field({
         type: [node],
         description: 'The entries alone.',
         resolve: (page) => page.edges.map((entry) => entry.node) as never,
       }),
-      pageInfo: t.field({ type: PageInfo, description: 'What lies before and after.', resolve: (page) => page }),
+      pageInfo: t.field({
+        type: PageInfo,
+        description: 'What lies before and after.',
+        resolve: (page) => page,
+      }),
     }),
   });
   return ref;

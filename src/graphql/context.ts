@@ -7,7 +7,15 @@ import type { Read } from '../read/read.ts';
 import type { Results } from '../result/types.ts';
 
 /** What a credential allows. */
-export type Scope = 'READ' | 'PAYLOAD_READ' | 'LAUNCH' | 'PUBLISH' | 'WORK' | 'OPERATE' | 'CONFIGURE' | 'ADMIN';
+export type Scope =
+  | 'READ'
+  | 'PAYLOAD_READ'
+  | 'LAUNCH'
+  | 'PUBLISH'
+  | 'WORK'
+  | 'OPERATE'
+  | 'CONFIGURE'
+  | 'ADMIN';
 
 export interface Viewer {
   name: string;

@@ -26,7 +26,8 @@ DeadLetterRef.implement({
       },
     }),
     scope: t.exposeString('scope', {
-      description: "What the failure concerns, from the task's labels or input: knowledge_base, knowledge, tenant or unknown.",
+      description:
+        "What the failure concerns, from the task's labels or input: knowledge_base, knowledge, tenant or unknown.",
     }),
     scopeId: t.exposeString('scopeId', { nullable: true, description: 'Which one of them.' }),
     lastError: t.field({
@@ -41,7 +42,11 @@ DeadLetterRef.implement({
     }),
     failCount: t.exposeInt('failCount', { description: 'How often it failed for good.' }),
     failedAt: t.expose('failedAt', { type: 'DateTime', description: 'When it failed the last time.' }),
-    replayedAt: t.expose('replayedAt', { type: 'DateTime', nullable: true, description: 'When it was replayed since.' }),
+    replayedAt: t.expose('replayedAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'When it was replayed since.',
+    }),
   }),
 });
 
@@ -50,7 +55,10 @@ builder.queryField('deadLetters', (t) =>
     type: DeadLetterConnection,
     nullable: true,
     description: 'Dead letters, newest first. Needs READ.',
-    args: { ...pageArgs, filter: t.arg({ type: DeadLetterFilterInput, description: 'Which of them; absent is all.' }) },
+    args: {
+      ...pageArgs,
+      filter: t.arg({ type: DeadLetterFilterInput, description: 'Which of them; absent is all.' }),
+    },
     resolve: (_, { filter, ...page }, context) => {
       need(context, 'READ');
       return context.services.read.deadLetters.list(toDeadLetterFilter(filter), page);

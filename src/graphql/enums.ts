@@ -44,7 +44,9 @@ export const ErrorKindEnum = builder.enumType('ErrorKind', {
     INVALID_OUTPUT: says('The model gave something unusable; a next attempt may succeed.'),
     RATE_LIMITED: says('The provider asks to slow down: its throttle is held back and no attempt is spent.'),
     PROVIDER_DOWN: says('The provider does not answer: its throttle is held back and no attempt is spent.'),
-    QUOTA_EXHAUSTED: says('A quota of the provider is used up: its throttle is held back and no attempt is spent.'),
+    QUOTA_EXHAUSTED: says(
+      'A quota of the provider is used up: its throttle is held back and no attempt is spent.',
+    ),
   },
 });
 export const StepConditionEnum = builder.enumType('StepCondition', {
@@ -113,7 +115,9 @@ export const ScopeEnum = builder.enumType('Scope', {
   description: 'What a credential allows.',
   values: {
     READ: says('To ask for everything but payloads, and to subscribe.'),
-    PAYLOAD_READ: says('To see config, payload, input, output, error messages, metadata and what audit entries changed.'),
+    PAYLOAD_READ: says(
+      'To see config, payload, input, output, error messages, metadata and what audit entries changed.',
+    ),
     LAUNCH: says('To launch runs.'),
     PUBLISH: says('To publish events.'),
     WORK: says('To claim tasks.'),
@@ -136,7 +140,9 @@ export const ResultStatusEnum = builder.enumType('ResultStatus', {
     COMPLETED: says('The work is done.'),
     FAILED: says('It failed; error says how.'),
     CANCELLED: says('It stopped because a cancel was requested.'),
-    RELEASED: says('It is handed back without spending an attempt; after 20 uncounted ends in a row the next one counts.'),
+    RELEASED: says(
+      'It is handed back without spending an attempt; after 20 uncounted ends in a row the next one counts.',
+    ),
   },
 });
 export const ResultOutcomeEnum = builder.enumType('ResultOutcome', {

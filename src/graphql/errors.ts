@@ -37,7 +37,11 @@ export function checkBatch(field: string, entries: readonly unknown[]): void {
 /** Errors of a change-log stream as clients see them; others stay what they are. */
 export function streamError(error: unknown): unknown {
   if (error instanceof CursorError) {
-    return graphqlError(error.code, error.message, error.restartFrom === null ? {} : { cursor: error.restartFrom });
+    return graphqlError(
+      error.code,
+      error.message,
+      error.restartFrom === null ? {} : { cursor: error.restartFrom },
+    );
   }
   return error instanceof SlowConsumerError ? graphqlError('SLOW_CONSUMER', error.message) : error;
 }
@@ -52,14 +56,19 @@ interface ErrorLog {
  */
 export function maskError(error: unknown, log: ErrorLog): GraphQLError {
   const cause = (error instanceof GraphQLError && error.originalError) || error;
-  if (error instanceof GraphQLError && (cause instanceof GraphQLError || cause instanceof ReadError)) return error;
+  if (error instanceof GraphQLError && (cause instanceof GraphQLError || cause instanceof ReadError))
+    return error;
   const shown = streamError(cause);
   const where = error instanceof GraphQLError ? { nodes: error.nodes, path: error.path } : {};
-  if (shown instanceof GraphQLError) return new GraphQLError(shown.message, { ...where, extensions: shown.extensions });
+  if (shown instanceof GraphQLError)
+    return new GraphQLError(shown.message, { ...where, extensions: shown.extensions });
   const requestId = randomUUID();
   const unavailable = isUnavailable(cause);
   const code = unavailable ? 'UNAVAILABLE' : 'INTERNAL_SERVER_ERROR';
-  log.error({ requestId, code, error: cause instanceof Error ? (cause.stack ?? cause.message) : String(cause) }, 'a field failed');
+  log.error(
+    { requestId, code, error: cause instanceof Error ? (cause.stack ?? cause.message) : String(cause) },
+    'a field failed',
+  );
   const message = unavailable
     ? 'The database cannot be reached or is too busy; repeat in a moment.'
     : 'The server failed; its log has the cause under the request id.';
@@ -72,5 +81,8 @@ const unavailableCodes = /^(ECONN\w+|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|08...|5
 function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
-  return unavailableCodes.test(code) || /^(Connection terminated|timeout exceeded when trying to connect)/.test(error.message);
+  return (
+    unavailableCodes.test(code) ||
+    /^(Connection terminated|timeout exceeded when trying to connect)/.test(error.message)
+  );
 }

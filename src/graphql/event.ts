@@ -40,20 +40,31 @@ EventRef.implement({
   fields: (t) => ({
     id: t.id(idOf('evt')),
     topic: t.exposeString('topic', { description: 'Tokens split by dots.' }),
-    idempotencyKey: t.exposeString('idempotencyKey', { nullable: true, description: 'Its key, unique per topic.' }),
-    correlationId: t.exposeString('correlationId', { description: 'Ties together everything that it caused.' }),
-    source: t.field({ type: EventSourceEnum, description: 'How it came in.', resolve: ({ source }) => source }),
+    idempotencyKey: t.exposeString('idempotencyKey', {
+      nullable: true,
+      description: 'Its key, unique per topic.',
+    }),
+    correlationId: t.exposeString('correlationId', {
+      description: 'Ties together everything that it caused.',
+    }),
+    source: t.field({
+      type: EventSourceEnum,
+      description: 'How it came in.',
+      resolve: ({ source }) => source,
+    }),
     payload: t.field({
       type: 'JSON',
       nullable: true,
       description: 'What it says. Needs PAYLOAD_READ, else null.',
-      resolve: async (event, _, context) => (await ifPayload(context, () => context.loaders.eventPayload(event.id)))?.payload,
+      resolve: async (event, _, context) =>
+        (await ifPayload(context, () => context.loaders.eventPayload(event.id)))?.payload,
     }),
     receivedAt: t.expose('receivedAt', { type: 'DateTime', description: 'When it was stored.' }),
     rejection: t.field({
       type: EventRejectionRef,
       nullable: true,
-      description: 'Set when the message could not be accepted: it is kept and visible, and launched nothing.',
+      description:
+        'Set when the message could not be accepted: it is kept and visible, and launched nothing.',
       resolve: ({ rejection }) => rejection,
     }),
     refusals: t.field({
@@ -72,7 +83,8 @@ EventRef.implement({
 });
 
 const EventFilterInput = builder.inputType('EventFilter', {
-  description: 'Which events. Fields are AND, entries of a list OR. Null is absent; an empty list matches nothing.',
+  description:
+    'Which events. Fields are AND, entries of a list OR. Null is absent; an empty list matches nothing.',
   fields: (t) => ({
     topics: t.stringList({ description: 'Topics, in full.' }),
     correlationId: t.string({ description: 'The correlation id.' }),
@@ -99,7 +111,10 @@ builder.queryFields((t) => ({
     type: EventConnection,
     nullable: true,
     description: 'Events, newest first. Needs READ.',
-    args: { ...pageArgs, filter: t.arg({ type: EventFilterInput, description: 'Which events; absent is all.' }) },
+    args: {
+      ...pageArgs,
+      filter: t.arg({ type: EventFilterInput, description: 'Which events; absent is all.' }),
+    },
     resolve: (_, { filter, ...page }, context) => {
       need(context, 'READ');
       return context.services.read.events.list(filter ?? {}, page);

@@ -1,7 +1,7 @@
+import type { RunStatus, TaskStatus } from '../domain/status.ts';
 import type { DeadLetterFilter } from '../read/dead-letters.ts';
 import type { RunFilter } from '../read/run-filter.ts';
 import type { TaskFilter } from '../read/task-filter.ts';
-import type { RunStatus, TaskStatus } from '../domain/status.ts';
 import { builder } from './builder.ts';
 import { RunStatusEnum, TaskStatusEnum } from './enums.ts';
 import { badUserInput } from './errors.ts';
@@ -50,8 +50,13 @@ export const TaskFilterInput = builder.inputRef<TaskFilterShape>('TaskFilter').i
   description: `Which tasks. ${meaning}`,
   fields: (t) => ({
     ids: t.idList({ description: 'Ids of tasks, task_….' }),
-    runIds: t.idList({ description: 'Ids of runs, run_…. A stream that names runs completes when all are terminal.' }),
-    statuses: t.field({ type: [TaskStatusEnum], description: 'Statuses; on a stream those that a change leads to.' }),
+    runIds: t.idList({
+      description: 'Ids of runs, run_…. A stream that names runs completes when all are terminal.',
+    }),
+    statuses: t.field({
+      type: [TaskStatusEnum],
+      description: 'Statuses; on a stream those that a change leads to.',
+    }),
     jobs: t.stringList({ description: 'Names of jobs.' }),
     steps: t.stringList({ description: 'Names of steps.' }),
     agents: t.stringList({ description: 'Names of agents.' }),
@@ -61,28 +66,48 @@ export const TaskFilterInput = builder.inputRef<TaskFilterShape>('TaskFilter').i
     anyLabels: t.field({ type: [LabelFilterInput], description: "The run's labels: at least one of these." }),
     correlationId: t.string({ description: "The run's correlation id." }),
     errorCodes: t.stringList({ description: 'Codes of the error that ended the task. Not on streams.' }),
-    createdAfter: t.field({ type: 'DateTime', description: 'Created at this time or later. Not on streams.' }),
+    createdAfter: t.field({
+      type: 'DateTime',
+      description: 'Created at this time or later. Not on streams.',
+    }),
     createdBefore: t.field({ type: 'DateTime', description: 'Created before this time. Not on streams.' }),
-    finishedAfter: t.field({ type: 'DateTime', description: 'Finished at this time or later. Not on streams.' }),
+    finishedAfter: t.field({
+      type: 'DateTime',
+      description: 'Finished at this time or later. Not on streams.',
+    }),
     finishedBefore: t.field({ type: 'DateTime', description: 'Finished before this time. Not on streams.' }),
-    not: t.field({ type: TaskFilterInput, description: 'Tasks that this filter matches are left out. One level.' }),
+    not: t.field({
+      type: TaskFilterInput,
+      description: 'Tasks that this filter matches are left out. One level.',
+    }),
   }),
 });
 
 export const RunFilterInput = builder.inputRef<RunFilterShape>('RunFilter').implement({
   description: `Which runs. ${meaning}`,
   fields: (t) => ({
-    ids: t.idList({ description: 'Ids of runs, run_…. A stream that names runs completes when all are terminal.' }),
+    ids: t.idList({
+      description: 'Ids of runs, run_…. A stream that names runs completes when all are terminal.',
+    }),
     idempotencyKeys: t.stringList({ description: 'Idempotency keys of the launches.' }),
-    statuses: t.field({ type: [RunStatusEnum], description: 'Statuses; on a stream those that a change leads to.' }),
+    statuses: t.field({
+      type: [RunStatusEnum],
+      description: 'Statuses; on a stream those that a change leads to.',
+    }),
     jobs: t.stringList({ description: 'Names of jobs.' }),
     customers: t.stringList({ description: 'Customers.' }),
     labels: t.field({ type: [LabelFilterInput], description: 'All of these labels.' }),
     anyLabels: t.field({ type: [LabelFilterInput], description: 'At least one of these labels.' }),
     correlationId: t.string({ description: 'The correlation id.' }),
-    createdAfter: t.field({ type: 'DateTime', description: 'Created at this time or later. Not on streams.' }),
+    createdAfter: t.field({
+      type: 'DateTime',
+      description: 'Created at this time or later. Not on streams.',
+    }),
     createdBefore: t.field({ type: 'DateTime', description: 'Created before this time. Not on streams.' }),
-    finishedAfter: t.field({ type: 'DateTime', description: 'Finished at this time or later. Not on streams.' }),
+    finishedAfter: t.field({
+      type: 'DateTime',
+      description: 'Finished at this time or later. Not on streams.',
+    }),
     finishedBefore: t.field({ type: 'DateTime', description: 'Finished before this time. Not on streams.' }),
   }),
 });

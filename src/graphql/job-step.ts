@@ -30,15 +30,18 @@ export const JobStepRef = builder.objectRef<StepDefinition>('JobStep').implement
     input: t.expose('input', {
       type: 'JSON',
       nullable: true,
-      description: "json-e template over { config, run, event, steps } that gives the task's input; null passes the config.",
+      description:
+        "json-e template over { config, run, event, steps } that gives the task's input; null passes the config.",
     }),
     optional: t.exposeBoolean('optional', {
-      description: 'True: its final failure leaves a dead letter but fails neither its dependents nor the run.',
+      description:
+        'True: its final failure leaves a dead letter but fails neither its dependents nor the run.',
     }),
     assetKey: t.exposeString('assetKey', { nullable: true, description: 'The asset that it materializes.' }),
     readsAssetKeys: t.exposeStringList('readsAssetKeys', { description: 'The assets that it reads.' }),
     maxAttempts: t.int({
-      description: "Attempts that count before it fails; the agent's retry policy decides where the step does not say.",
+      description:
+        "Attempts that count before it fails; the agent's retry policy decides where the step does not say.",
       resolve: async (step, _, { loaders }) =>
         step.maxAttempts ?? (await loaders.agent(step.agentId))?.retryPolicy.maxAttempts ?? 1,
     }),

@@ -18,9 +18,15 @@ JobRef.implement({
       nullable: true,
       description: 'JSON Schema (2020-12) that the config of a launch must satisfy; null accepts any object.',
     }),
-    steps: t.field({ type: [JobStepRef], description: 'Its parts, 1 to 100.', resolve: ({ steps }) => steps }),
+    steps: t.field({
+      type: [JobStepRef],
+      description: 'Its parts, 1 to 100.',
+      resolve: ({ steps }) => steps,
+    }),
     enabled: t.exposeBoolean('enabled', { description: 'Whether it can be launched.' }),
-    version: t.exposeInt('version', { description: 'Raised by every change. A run keeps the version that it was launched with.' }),
+    version: t.exposeInt('version', {
+      description: 'Raised by every change. A run keeps the version that it was launched with.',
+    }),
     routes: t.field({
       type: [RouteRef],
       description: 'The routes that launch it, by name.',
@@ -42,16 +48,25 @@ const JobStepInput = builder.inputType('JobStepInput', {
     name: t.string({ required: true, description: 'Unique within the job.' }),
     agent: t.string({ required: true, description: 'Name of the agent that executes it.' }),
     dependsOn: t.stringList({ description: 'Names of the steps that it waits for; absent is none.' }),
-    when: t.field({ type: StepConditionEnum, description: 'How those must have ended; default DEPENDENCIES_COMPLETED.' }),
+    when: t.field({
+      type: StepConditionEnum,
+      description: 'How those must have ended; default DEPENDENCIES_COMPLETED.',
+    }),
     cancellable: t.boolean({ description: 'False: only a cancel of this very task stops it. Default true.' }),
-    optional: t.boolean({ description: 'True: its failure fails neither its dependents nor the run. Default false.' }),
+    optional: t.boolean({
+      description: 'True: its failure fails neither its dependents nor the run. Default false.',
+    }),
     input: t.field({
       type: 'JSON',
-      description: "json-e template over { config, run, event, steps } for the task's input; absent passes the config.",
+      description:
+        "json-e template over { config, run, event, steps } for the task's input; absent passes the config.",
     }),
     assetKey: t.string({ description: 'The asset that it materializes.' }),
     readsAssetKeys: t.stringList({ description: 'The assets that it reads.' }),
-    maxAttempts: t.int({ description: "Attempts that count before it fails, 1 to 1000; absent leaves it to the agent's retry policy." }),
+    maxAttempts: t.int({
+      description:
+        "Attempts that count before it fails, 1 to 1000; absent leaves it to the agent's retry policy.",
+    }),
   }),
 });
 
@@ -60,7 +75,10 @@ const SaveJobInput = builder.inputType('SaveJobInput', {
   fields: (t) => ({
     name: t.string({ required: true, description: '1 to 200 bytes.' }),
     description: t.string({ description: 'What it is for.' }),
-    configSchema: t.field({ type: 'JSON', description: 'JSON Schema (2020-12) of the config; absent accepts any object.' }),
+    configSchema: t.field({
+      type: 'JSON',
+      description: 'JSON Schema (2020-12) of the config; absent accepts any object.',
+    }),
     steps: t.field({ type: [JobStepInput], required: true, description: '1 to 100.' }),
     enabled: t.boolean({ description: 'Whether it can be launched; default true.' }),
     ifVersion: t.int({ description: 'Refuse it unless the job has this version.' }),

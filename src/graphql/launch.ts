@@ -2,6 +2,7 @@ import { toPublicId } from '../domain/ids.ts';
 import type { LaunchRunSuccess } from '../intake/types.ts';
 import { builder } from './builder.ts';
 import { checkBatch } from './errors.ts';
+import { LabelInput } from './label-input.ts';
 import {
   ForbiddenRef,
   IdempotencyConflictRef,
@@ -10,7 +11,6 @@ import {
   RunConfigValidationInvalidRef,
   UnavailableRef,
 } from './problems.ts';
-import { LabelInput } from './label-input.ts';
 import { withPublicConflict } from './public-ids.ts';
 import { RunRef } from './refs.ts';
 import { ifReadable, refused } from './scopes.ts';
@@ -19,7 +19,10 @@ const LaunchStepInput = builder.inputType('LaunchStepInput', {
   description: "What a launch says about one step, in place of the launch's own values.",
   fields: (t) => ({
     step: t.string({ required: true, description: 'Name of the step.' }),
-    estimatedTokens: t.field({ type: 'SafeInt', description: 'Tokens that its task is expected to use, from 0.' }),
+    estimatedTokens: t.field({
+      type: 'SafeInt',
+      description: 'Tokens that its task is expected to use, from 0.',
+    }),
     priority: t.int({ description: '-1000 to 1000, higher first.' }),
     maxAttempts: t.int({ description: 'Attempts that count before it fails, 1 to 1000.' }),
     serialKey: t.string({ description: 'At most one task runs per agent and serial key.' }),
@@ -30,7 +33,10 @@ const LaunchRunInput = builder.inputType('LaunchRunInput', {
   description: 'A run to launch.',
   fields: (t) => ({
     job: t.string({ required: true, description: 'Name of the job.' }),
-    config: t.field({ type: 'JSON', description: "An object that satisfies the job's schema; absent is {}." }),
+    config: t.field({
+      type: 'JSON',
+      description: "An object that satisfies the job's schema; absent is {}.",
+    }),
     idempotencyKey: t.string({
       description:
         'With the same key and the same input the first run is given again, replayed true; with another input IdempotencyConflict. Kept for at least 7 days.',
@@ -39,7 +45,10 @@ const LaunchRunInput = builder.inputType('LaunchRunInput', {
     priority: t.int({ description: '-1000 to 1000, higher first; default 0.' }),
     customer: t.string({ description: 'Whom the work is for, for attribution. No isolation.' }),
     labels: t.field({ type: [LabelInput], description: 'At most 32.' }),
-    estimatedTokens: t.field({ type: 'SafeInt', description: 'Tokens that each task is expected to use, from 0.' }),
+    estimatedTokens: t.field({
+      type: 'SafeInt',
+      description: 'Tokens that each task is expected to use, from 0.',
+    }),
     availableAt: t.field({ type: 'DateTime', description: 'Nothing of it starts before; absent is now.' }),
     serialKey: t.string({ description: 'At most one task runs per agent and serial key, in enqueue order.' }),
     steps: t.field({ type: [LaunchStepInput], description: 'Other values for single steps.' }),
@@ -50,10 +59,13 @@ const LaunchRunSuccessRef = builder.objectRef<LaunchRunSuccess>('LaunchRunSucces
   description: 'The run is stored and will run.',
   fields: (t) => ({
     runId: t.id({ description: 'The run, run_….', resolve: ({ runId }) => toPublicId('run', runId) }),
-    replayed: t.exposeBoolean('replayed', { description: 'Whether an earlier launch with the same key made it.' }),
+    replayed: t.exposeBoolean('replayed', {
+      description: 'Whether an earlier launch with the same key made it.',
+    }),
     cursor: t.expose('cursor', {
       type: 'Cursor',
-      description: "Position in the change log before the run's first change: subscribe after it to miss nothing.",
+      description:
+        "Position in the change log before the run's first change: subscribe after it to miss nothing.",
     }),
     run: t.field({
       type: RunRef,

@@ -1,5 +1,4 @@
 import { toPublicId } from '../domain/ids.ts';
-import { builder } from './builder.ts';
 import { MaterializationConnection, pageArgs } from './connections.ts';
 import { AssetRef, AttemptRef, idOf, MaterializationRef, Node, TaskRef } from './refs.ts';
 import { ifPayload } from './scopes.ts';
@@ -19,9 +18,18 @@ MaterializationRef.implement({
       },
     }),
     partition: t.exposeString('partition', { nullable: true, description: 'Which part of the asset.' }),
-    runId: t.id({ description: 'The run that produced it.', resolve: ({ runId }) => toPublicId('run', runId) }),
-    taskId: t.id({ description: 'The task that produced it.', resolve: ({ taskId }) => toPublicId('task', taskId) }),
-    attemptId: t.id({ description: 'The attempt that produced it.', resolve: ({ attemptId }) => toPublicId('att', attemptId) }),
+    runId: t.id({
+      description: 'The run that produced it.',
+      resolve: ({ runId }) => toPublicId('run', runId),
+    }),
+    taskId: t.id({
+      description: 'The task that produced it.',
+      resolve: ({ taskId }) => toPublicId('task', taskId),
+    }),
+    attemptId: t.id({
+      description: 'The attempt that produced it.',
+      resolve: ({ attemptId }) => toPublicId('att', attemptId),
+    }),
     at: t.expose('at', { type: 'DateTime', description: 'When its result was stored.' }),
     metadata: t.field({
       type: 'JSON',

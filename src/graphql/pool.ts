@@ -4,13 +4,18 @@ import { change, saveResult } from './save.ts';
 import { need } from './scopes.ts';
 
 PoolRef.implement({
-  description: 'Slots on each process that serves it; an elastic pool borrows from queues that have a sharedWeight.',
+  description:
+    'Slots on each process that serves it; an elastic pool borrows from queues that have a sharedWeight.',
   interfaces: [Node],
   fields: (t) => ({
     id: t.id(idOf('pool')),
     name: t.exposeString('name', { description: 'Unique; never changes.' }),
-    slotsPerReplica: t.exposeInt('slotsPerReplica', { description: 'Tasks at once on each process, 0 to 1,000.' }),
-    elastic: t.exposeBoolean('elastic', { description: 'Whether it borrows from the queues of other pools.' }),
+    slotsPerReplica: t.exposeInt('slotsPerReplica', {
+      description: 'Tasks at once on each process, 0 to 1,000.',
+    }),
+    elastic: t.exposeBoolean('elastic', {
+      description: 'Whether it borrows from the queues of other pools.',
+    }),
     queues: t.field({
       type: [QueueRef],
       description: 'Its queues, by name.',

@@ -41,7 +41,9 @@ export const ConfigErrorRef = builder.objectRef<ConfigError>('ConfigError').impl
   }),
 });
 
-export const RunConfigValidationInvalidRef = problem<RunConfigValidationInvalid>('RunConfigValidationInvalid').implement({
+export const RunConfigValidationInvalidRef = problem<RunConfigValidationInvalid>(
+  'RunConfigValidationInvalid',
+).implement({
   description: "The config does not satisfy the job's schema. Nothing was launched.",
   interfaces: [Problem],
   fields: (t) => ({
@@ -63,7 +65,10 @@ export const InvalidInputRef = problem<InvalidInput>('InvalidInput').implement({
   description: 'A field of the input is wrong. Nothing was written.',
   interfaces: [Problem],
   fields: (t) => ({
-    field: t.exposeString('field', { nullable: true, description: 'Path of the field, such as steps[0].name.' }),
+    field: t.exposeString('field', {
+      nullable: true,
+      description: 'Path of the field, such as steps[0].name.',
+    }),
   }),
 });
 export const NotFoundRef = problem<NotFound>('NotFound').implement({
@@ -73,18 +78,25 @@ export const NotFoundRef = problem<NotFound>('NotFound').implement({
 export const IllegalStateRef = problem<IllegalState>('IllegalState').implement({
   description: 'The status or version of the object does not allow the action.',
   interfaces: [Problem],
-  fields: (t) => ({ status: t.exposeString('status', { description: 'The status or version that it has.' }) }),
+  fields: (t) => ({
+    status: t.exposeString('status', { description: 'The status or version that it has.' }),
+  }),
 });
 export const ForbiddenRef = problem<Forbidden>('Forbidden').implement({
   description: "The caller's credential lacks a scope.",
   interfaces: [Problem],
-  fields: (t) => ({ scope: t.field({ type: ScopeEnum, description: 'The scope that it needs.', resolve: (p) => p.scope }) }),
+  fields: (t) => ({
+    scope: t.field({ type: ScopeEnum, description: 'The scope that it needs.', resolve: (p) => p.scope }),
+  }),
 });
 export const UnavailableRef = problem<Unavailable>('Unavailable').implement({
   description: 'Whether it was applied is unknown, or it was not. Repeat it with the same key.',
   interfaces: [Problem],
   fields: (t) => ({
-    retryAfterSeconds: t.exposeFloat('retryAfterSeconds', { nullable: true, description: 'Seconds to wait before.' }),
+    retryAfterSeconds: t.exposeFloat('retryAfterSeconds', {
+      nullable: true,
+      description: 'Seconds to wait before.',
+    }),
   }),
 });
 export const LeaseTokenInvalidRef = problem<LeaseTokenInvalid>('LeaseTokenInvalid').implement({

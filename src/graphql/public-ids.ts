@@ -10,7 +10,8 @@ export function toUuids(
   if (!ids) return null;
   return ids.map((id, i) => {
     const uuid = fromPublicId(prefix, id);
-    if (uuid === null) throw badUserInput(`${field}[${i}]`, `${field}[${i}] is not the id of a ${kindNames[prefix]}.`);
+    if (uuid === null)
+      throw badUserInput(`${field}[${i}]`, `${field}[${i}] is not the id of a ${kindNames[prefix]}.`);
     return uuid;
   });
 }
@@ -18,7 +19,10 @@ export function toUuids(
 const kindNames: Partial<Record<IdPrefix, string>> = { run: 'run', task: 'task', dlq: 'dead letter' };
 
 /** An outcome whose existingId is the public one of what the key made. */
-export const withPublicConflict = <Outcome extends { kind: string }>(prefix: IdPrefix, outcome: Outcome): Outcome =>
+export const withPublicConflict = <Outcome extends { kind: string }>(
+  prefix: IdPrefix,
+  outcome: Outcome,
+): Outcome =>
   outcome.kind === 'IdempotencyConflict' && 'existingId' in outcome && typeof outcome.existingId === 'string'
     ? { ...outcome, existingId: toPublicId(prefix, outcome.existingId) }
     : outcome;

@@ -10,12 +10,17 @@ import { EventRef, RunRef } from './refs.ts';
 import { ifReadable, refused } from './scopes.ts';
 
 const PublishEventInput = builder.inputType('PublishEventInput', {
-  description: 'An event to store and to launch from. Runs take customer and labels from here where the route gives none.',
+  description:
+    'An event to store and to launch from. Runs take customer and labels from here where the route gives none.',
   fields: (t) => ({
-    topic: t.string({ required: true, description: 'Tokens split by dots, without wildcards; at most 200 bytes.' }),
+    topic: t.string({
+      required: true,
+      description: 'Tokens split by dots, without wildcards; at most 200 bytes.',
+    }),
     payload: t.field({ type: 'JSON', required: true, description: 'What it says.' }),
     idempotencyKey: t.string({
-      description: "Unique per topic, kept for at least 7 days. Absent is the payload's idempotency_key, else none.",
+      description:
+        "Unique per topic, kept for at least 7 days. Absent is the payload's idempotency_key, else none.",
     }),
     correlationId: t.string({ description: "Absent is the payload's correlation_id, else the event's id." }),
     customer: t.string({ description: 'Whom the work is for.' }),
@@ -38,7 +43,10 @@ const PublishEventSuccessRef = builder.objectRef<PublishEventSuccess>('PublishEv
       resolve: ({ refusals }) => refusals,
     }),
     replayed: t.exposeBoolean('replayed', { description: 'Whether the same event was stored before.' }),
-    cursor: t.expose('cursor', { type: 'Cursor', description: "Position in the change log before the runs' first changes." }),
+    cursor: t.expose('cursor', {
+      type: 'Cursor',
+      description: "Position in the change log before the runs' first changes.",
+    }),
     event: t.field({
       type: EventRef,
       nullable: true,

@@ -7,7 +7,9 @@ import { need } from './scopes.ts';
 const QueueStatsRef = builder.objectRef<QueueStats>('QueueStats').implement({
   description: "Tasks of the queue's agents, counted now.",
   fields: (t) => ({
-    pending: t.exposeInt('pending', { description: 'Could run now, or come after another one of their serial key.' }),
+    pending: t.exposeInt('pending', {
+      description: 'Could run now, or come after another one of their serial key.',
+    }),
     scheduled: t.exposeInt('scheduled', { description: 'Were asked for at a later time.' }),
     retrying: t.exposeInt('retrying', { description: 'Are repeated later after a failed attempt.' }),
     blocked: t.exposeInt('blocked', { description: 'Wait for other steps.' }),
@@ -18,7 +20,8 @@ const QueueStatsRef = builder.objectRef<QueueStats>('QueueStats').implement({
     oldestReadyAgeMs: t.expose('oldestReadyAgeMs', {
       type: 'SafeInt',
       nullable: true,
-      description: 'Milliseconds since the oldest task that could run now could run; null when there is none.',
+      description:
+        'Milliseconds since the oldest task that could run now could run; null when there is none.',
     }),
   }),
 });
@@ -40,7 +43,9 @@ QueueRef.implement({
     }),
     weight: t.exposeInt('weight', { description: 'Its share of its pool, 0 to 100.' }),
     sharedWeight: t.exposeInt('sharedWeight', { description: 'Its share of elastic pools, 0 to 100.' }),
-    paused: t.exposeBoolean('paused', { description: 'Whether nothing of it is claimed. What runs goes on.' }),
+    paused: t.exposeBoolean('paused', {
+      description: 'Whether nothing of it is claimed. What runs goes on.',
+    }),
     stats: t.field({
       type: QueueStatsRef,
       nullable: true,

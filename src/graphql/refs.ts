@@ -1,3 +1,4 @@
+import { type IdPrefix, toPublicId } from '../domain/ids.ts';
 import type { AgentRow } from '../read/agents.ts';
 import type { AssetRow } from '../read/assets.ts';
 import type { AttemptRow } from '../read/attempts.ts';
@@ -12,7 +13,6 @@ import type { RunRow } from '../read/runs.ts';
 import type { TaskRow } from '../read/tasks.ts';
 import type { ThrottleRow } from '../read/throttles.ts';
 import type { WorkerRow } from '../read/workers.ts';
-import { type IdPrefix, toPublicId } from '../domain/ids.ts';
 import { builder } from './builder.ts';
 
 // Types that refer to each other meet here, so that their files need not import each other.
@@ -35,7 +35,9 @@ export const AuditEntryRef = builder.objectRef<AuditRow>('AuditEntry');
 export const Node = builder.interfaceRef<{ id: string }>('Node').implement({
   description: 'Everything that has an identity of its own.',
   fields: (t) => ({
-    id: t.exposeID('id', { description: 'Its kind and a UUID that is sortable by time, such as run_01j9…; unique.' }),
+    id: t.exposeID('id', {
+      description: 'Its kind and a UUID that is sortable by time, such as run_01j9…; unique.',
+    }),
   }),
 });
 

@@ -3,7 +3,13 @@ import type { ReportResultSuccess } from '../result/types.ts';
 import { builder } from './builder.ts';
 import { ErrorKindEnum, ResultOutcomeEnum, ResultStatusEnum, TaskStatusEnum } from './enums.ts';
 import { checkBatch } from './errors.ts';
-import { ForbiddenRef, InvalidInputRef, LeaseTokenInvalidRef, ResultConflictRef, UnavailableRef } from './problems.ts';
+import {
+  ForbiddenRef,
+  InvalidInputRef,
+  LeaseTokenInvalidRef,
+  ResultConflictRef,
+  UnavailableRef,
+} from './problems.ts';
 import { AttemptRef, TaskRef } from './refs.ts';
 import { ifReadable } from './scopes.ts';
 import { ModelUsageInput } from './usage-input.ts';
@@ -11,9 +17,15 @@ import { ModelUsageInput } from './usage-input.ts';
 const ExecutionErrorInput = builder.inputType('ExecutionErrorInput', {
   description: 'Why an attempt failed.',
   fields: (t) => ({
-    code: t.string({ required: true, description: "The agent's own word; retry policies may have rules for it." }),
+    code: t.string({
+      required: true,
+      description: "The agent's own word; retry policies may have rules for it.",
+    }),
     message: t.string({ required: true, description: 'In words; cut at 8,192 bytes.' }),
-    kind: t.field({ type: ErrorKindEnum, description: 'What it says about a next attempt; default TRANSIENT.' }),
+    kind: t.field({
+      type: ErrorKindEnum,
+      description: 'What it says about a next attempt; default TRANSIENT.',
+    }),
     retryAfterSeconds: t.float({
       description:
         'With RATE_LIMITED, PROVIDER_DOWN and QUOTA_EXHAUSTED the throttles are held back so long; else this task alone waits.',
@@ -39,7 +51,10 @@ const ReportResultInput = builder.inputType('ReportResultInput', {
     status: t.field({ type: ResultStatusEnum, required: true, description: 'How it ended.' }),
     output: t.field({ type: 'JSON', description: 'What it gave.' }),
     error: t.field({ type: ExecutionErrorInput, description: 'Why it failed.' }),
-    usage: t.field({ type: [ModelUsageInput], description: 'What it used; booked whatever becomes of the result.' }),
+    usage: t.field({
+      type: [ModelUsageInput],
+      description: 'What it used; booked whatever becomes of the result.',
+    }),
     confidence: t.float({ description: '0 to 1.' }),
     traceId: t.string({ description: 'W3C trace id of the work.' }),
     externalRunId: t.string({ description: 'Id of the run in the system that did the work.' }),
@@ -48,11 +63,20 @@ const ReportResultInput = builder.inputType('ReportResultInput', {
 });
 
 const ReportResultSuccessRef = builder.objectRef<ReportResultSuccess>('ReportResultSuccess').implement({
-  description: 'The result is known. A terminal task keeps its status; usage and cost are booked all the same.',
+  description:
+    'The result is known. A terminal task keeps its status; usage and cost are booked all the same.',
   fields: (t) => ({
-    outcome: t.field({ type: ResultOutcomeEnum, description: 'What it changed.', resolve: ({ outcome }) => outcome }),
+    outcome: t.field({
+      type: ResultOutcomeEnum,
+      description: 'What it changed.',
+      resolve: ({ outcome }) => outcome,
+    }),
     taskId: t.id({ description: 'The task.', resolve: ({ taskId }) => toPublicId('task', taskId) }),
-    taskStatus: t.field({ type: TaskStatusEnum, description: 'The status of the task since.', resolve: ({ taskStatus }) => taskStatus }),
+    taskStatus: t.field({
+      type: TaskStatusEnum,
+      description: 'The status of the task since.',
+      resolve: ({ taskStatus }) => taskStatus,
+    }),
     task: t.field({
       type: TaskRef,
       nullable: true,
@@ -70,7 +94,14 @@ const ReportResultSuccessRef = builder.objectRef<ReportResultSuccess>('ReportRes
 
 const ReportResultResult = builder.unionType('ReportResultResult', {
   description: 'What became of a result.',
-  types: [ReportResultSuccessRef, LeaseTokenInvalidRef, ResultConflictRef, InvalidInputRef, UnavailableRef, ForbiddenRef],
+  types: [
+    ReportResultSuccessRef,
+    LeaseTokenInvalidRef,
+    ResultConflictRef,
+    InvalidInputRef,
+    UnavailableRef,
+    ForbiddenRef,
+  ],
   resolveType: ({ kind }) => kind,
 });
 
@@ -78,14 +109,16 @@ builder.mutationFields((t) => ({
   reportResult: t.field({
     type: ReportResultResult,
     nullable: true,
-    description: 'Ends an attempt with its result. Repeating it changes nothing. The lease token is the credential.',
+    description:
+      'Ends an attempt with its result. Repeating it changes nothing. The lease token is the credential.',
     args: { input: t.arg({ type: ReportResultInput, required: true, description: 'The result.' }) },
     resolve: async (_, { input }, { services }) => (await services.results.reportResults([input]))[0],
   }),
   reportResults: t.field({
     type: [ReportResultResult],
     nullable: true,
-    description: 'Reports results, each on its own. Answers in input order. The lease tokens are the credentials.',
+    description:
+      'Reports results, each on its own. Answers in input order. The lease tokens are the credentials.',
     args: { inputs: t.arg({ type: [ReportResultInput], required: true, description: 'At most 1,000.' }) },
     resolve: (_, { inputs }, { services }) => {
       checkBatch('inputs', inputs);

@@ -7,8 +7,13 @@ const RetryOverrideRef = builder.objectRef<RetryOverride>('RetryOverride').imple
   fields: (t) => ({
     code: t.exposeString('code', { description: 'The error code.' }),
     retry: t.exposeBoolean('retry', { description: 'Whether such a failure is repeated.' }),
-    delaySeconds: t.exposeFloat('delaySeconds', { nullable: true, description: "Seconds before; null is the policy's own delay." }),
-    countsAttempt: t.exposeBoolean('countsAttempt', { description: 'Whether such a failure spends an attempt.' }),
+    delaySeconds: t.exposeFloat('delaySeconds', {
+      nullable: true,
+      description: "Seconds before; null is the policy's own delay.",
+    }),
+    countsAttempt: t.exposeBoolean('countsAttempt', {
+      description: 'Whether such a failure spends an attempt.',
+    }),
   }),
 });
 
@@ -16,8 +21,14 @@ export const RetryPolicyRef = builder.objectRef<RetryPolicy>('RetryPolicy').impl
   description: 'How failed attempts are repeated.',
   fields: (t) => ({
     maxAttempts: t.exposeInt('maxAttempts', { description: 'Attempts that count before the task fails.' }),
-    backoff: t.field({ type: BackoffEnum, description: 'How the delay grows.', resolve: ({ backoff }) => backoff }),
-    initialDelaySeconds: t.exposeFloat('initialDelaySeconds', { description: 'Seconds before the second attempt.' }),
+    backoff: t.field({
+      type: BackoffEnum,
+      description: 'How the delay grows.',
+      resolve: ({ backoff }) => backoff,
+    }),
+    initialDelaySeconds: t.exposeFloat('initialDelaySeconds', {
+      description: 'Seconds before the second attempt.',
+    }),
     maxDelaySeconds: t.exposeFloat('maxDelaySeconds', { description: 'No delay is longer, in seconds.' }),
     jitter: t.exposeFloat('jitter', { description: 'Share of the delay that is random around it, 0 to 1.' }),
     overrides: t.field({

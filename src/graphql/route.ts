@@ -10,12 +10,15 @@ import { need } from './scopes.ts';
 const overEvent = 'json-e template over { event, payload }';
 
 RouteRef.implement({
-  description: 'An event whose topic matches launches the job. Several routes may match one topic; each launches.',
+  description:
+    'An event whose topic matches launches the job. Several routes may match one topic; each launches.',
   interfaces: [Node],
   fields: (t) => ({
     id: t.id(idOf('route')),
     name: t.exposeString('name', { description: 'Unique.' }),
-    topic: t.exposeString('topic', { description: 'Tokens split by dots: * is one token, > at the end is the rest.' }),
+    topic: t.exposeString('topic', {
+      description: 'Tokens split by dots: * is one token, > at the end is the rest.',
+    }),
     job: t.field({
       type: JobRef,
       description: 'The job that it launches.',
@@ -25,11 +28,31 @@ RouteRef.implement({
         return job;
       },
     }),
-    config: t.expose('config', { type: 'JSON', nullable: true, description: `${overEvent} for the run's config; null passes the payload.` }),
-    customer: t.expose('customer', { type: 'JSON', nullable: true, description: `${overEvent} for the customer; null is the event's.` }),
-    labels: t.expose('labels', { type: 'JSON', nullable: true, description: `${overEvent} for an object of strings; null is the event's.` }),
-    serialKey: t.expose('serialKey', { type: 'JSON', nullable: true, description: `${overEvent} for the serial key; null is none.` }),
-    estimatedTokens: t.expose('estimatedTokens', { type: 'JSON', nullable: true, description: `${overEvent} for the estimate; null is none.` }),
+    config: t.expose('config', {
+      type: 'JSON',
+      nullable: true,
+      description: `${overEvent} for the run's config; null passes the payload.`,
+    }),
+    customer: t.expose('customer', {
+      type: 'JSON',
+      nullable: true,
+      description: `${overEvent} for the customer; null is the event's.`,
+    }),
+    labels: t.expose('labels', {
+      type: 'JSON',
+      nullable: true,
+      description: `${overEvent} for an object of strings; null is the event's.`,
+    }),
+    serialKey: t.expose('serialKey', {
+      type: 'JSON',
+      nullable: true,
+      description: `${overEvent} for the serial key; null is none.`,
+    }),
+    estimatedTokens: t.expose('estimatedTokens', {
+      type: 'JSON',
+      nullable: true,
+      description: `${overEvent} for the estimate; null is none.`,
+    }),
     priority: t.exposeInt('priority', { description: 'Of the runs, -1000 to 1000, higher first.' }),
     enabled: t.exposeBoolean('enabled', { description: 'Whether it launches.' }),
     version: t.exposeInt('version', { description: 'Raised by every change.' }),
@@ -40,9 +63,15 @@ const SaveRouteInput = builder.inputType('SaveRouteInput', {
   description: 'A route as a whole: what is absent takes its default.',
   fields: (t) => ({
     name: t.string({ required: true, description: '1 to 200 bytes.' }),
-    topic: t.string({ required: true, description: 'Tokens split by dots: * is one token, > at the end is the rest.' }),
+    topic: t.string({
+      required: true,
+      description: 'Tokens split by dots: * is one token, > at the end is the rest.',
+    }),
     job: t.string({ required: true, description: 'Name of the job that it launches.' }),
-    config: t.field({ type: 'JSON', description: `${overEvent} for the run's config; absent passes the payload.` }),
+    config: t.field({
+      type: 'JSON',
+      description: `${overEvent} for the run's config; absent passes the payload.`,
+    }),
     customer: t.field({ type: 'JSON', description: `${overEvent} for the customer.` }),
     labels: t.field({ type: 'JSON', description: `${overEvent} for an object of strings.` }),
     serialKey: t.field({ type: 'JSON', description: `${overEvent} for the serial key.` }),

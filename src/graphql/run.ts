@@ -6,7 +6,16 @@ import { RunFilterInput, TaskFilterInput, toRunFilter, toTaskFilter } from './fi
 import { JobStepRef, toSteps } from './job-step.ts';
 import { EventRef, idOf, JobRef, Node, RunRef, TaskRef } from './refs.ts';
 import { ifPayload, need } from './scopes.ts';
-import { CostRef, ExecutionErrorRef, LabelRef, TaskCountsRef, toExecutionError, toLabels, toUsage, UsageRef } from './values.ts';
+import {
+  CostRef,
+  ExecutionErrorRef,
+  LabelRef,
+  TaskCountsRef,
+  toExecutionError,
+  toLabels,
+  toUsage,
+  UsageRef,
+} from './values.ts';
 
 RunRef.implement({
   description: 'One launch of a job.',
@@ -18,13 +27,20 @@ RunRef.implement({
       description: 'The job as it is now.',
       resolve: async (run, _, { loaders }) => (await loaders.job(run.jobId)) ?? gone('job'),
     }),
-    jobVersion: t.exposeInt('jobVersion', { description: 'The version of the job that it was launched with and keeps.' }),
+    jobVersion: t.exposeInt('jobVersion', {
+      description: 'The version of the job that it was launched with and keeps.',
+    }),
     steps: t.field({
       type: [JobStepRef],
       description: 'The steps of that version.',
-      resolve: async (run, _, { loaders }) => toSteps(await loaders.stepsOfVersion(`${run.jobId} ${run.jobVersion}`)),
+      resolve: async (run, _, { loaders }) =>
+        toSteps(await loaders.stepsOfVersion(`${run.jobId} ${run.jobVersion}`)),
     }),
-    status: t.field({ type: RunStatusEnum, description: 'Derived from its tasks.', resolve: ({ status }) => status }),
+    status: t.field({
+      type: RunStatusEnum,
+      description: 'Derived from its tasks.',
+      resolve: ({ status }) => status,
+    }),
     config: t.field({
       type: 'JSON',
       nullable: true,
@@ -32,15 +48,26 @@ RunRef.implement({
       resolve: async (run, _, context) =>
         (await ifPayload(context, () => context.loaders.runConfig(run.id)))?.config,
     }),
-    correlationId: t.exposeString('correlationId', { description: 'Ties together everything that belongs to one piece of work.' }),
-    idempotencyKey: t.exposeString('idempotencyKey', { nullable: true, description: 'The key of its launch.' }),
+    correlationId: t.exposeString('correlationId', {
+      description: 'Ties together everything that belongs to one piece of work.',
+    }),
+    idempotencyKey: t.exposeString('idempotencyKey', {
+      nullable: true,
+      description: 'The key of its launch.',
+    }),
     serialKey: t.exposeString('serialKey', {
       nullable: true,
       description: 'At most one task runs per agent and serial key, in enqueue order.',
     }),
     customer: t.exposeString('customer', { nullable: true, description: 'Whom the work is for.' }),
-    labels: t.field({ type: [LabelRef], description: 'Its labels, by key.', resolve: ({ labels }) => toLabels(labels) }),
-    priority: t.exposeInt('priority', { description: '-1000 to 1000, higher first; steps may have their own.' }),
+    labels: t.field({
+      type: [LabelRef],
+      description: 'Its labels, by key.',
+      resolve: ({ labels }) => toLabels(labels),
+    }),
+    priority: t.exposeInt('priority', {
+      description: '-1000 to 1000, higher first; steps may have their own.',
+    }),
     event: t.field({
       type: EventRef,
       nullable: true,
@@ -61,7 +88,8 @@ RunRef.implement({
         ...pageArgs,
         filter: t.arg({ type: TaskFilterInput, description: 'Which of them.' }),
       },
-      resolve: (run, { filter, ...page }, { loaders }) => loaders.tasksOfRun(run.id, toTaskFilter(filter), page),
+      resolve: (run, { filter, ...page }, { loaders }) =>
+        loaders.tasksOfRun(run.id, toTaskFilter(filter), page),
     }),
     taskOfStep: t.field({
       type: TaskRef,
@@ -94,15 +122,26 @@ RunRef.implement({
       description: 'Cost of all its attempts so far.',
       resolve: (run, _, { loaders }) => loaders.runTotals(run.id),
     }),
-    availableAt: t.expose('availableAt', { type: 'DateTime', description: 'When its first tasks may start.' }),
+    availableAt: t.expose('availableAt', {
+      type: 'DateTime',
+      description: 'When its first tasks may start.',
+    }),
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was launched.' }),
-    startedAt: t.expose('startedAt', { type: 'DateTime', nullable: true, description: 'When its first task was claimed.' }),
+    startedAt: t.expose('startedAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'When its first task was claimed.',
+    }),
     cancelRequestedAt: t.expose('cancelRequestedAt', {
       type: 'DateTime',
       nullable: true,
       description: 'When someone asked to cancel it.',
     }),
-    finishedAt: t.expose('finishedAt', { type: 'DateTime', nullable: true, description: 'When it became terminal.' }),
+    finishedAt: t.expose('finishedAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'When it became terminal.',
+    }),
   }),
 });
 

@@ -3,12 +3,14 @@ import type { Load } from '../read/batch.ts';
 import type { Loaders } from '../read/loaders.ts';
 import { builder } from './builder.ts';
 import type { GraphQLContext, Scope } from './context.ts';
-import { ForbiddenRef, type Forbidden, IllegalStateRef, InvalidInputRef, NotFoundRef } from './problems.ts';
+import { type Forbidden, ForbiddenRef, IllegalStateRef, InvalidInputRef, NotFoundRef } from './problems.ts';
 import { ifReadable, refused } from './scopes.ts';
 
 type NodeRef<Row> = ReturnType<typeof builder.objectRef<Row>>;
 type Noun = 'job' | 'agent' | 'throttle' | 'queue' | 'pool' | 'route';
-type Capitalized<Text extends string> = Text extends `${infer First}${infer Rest}` ? `${Uppercase<First>}${Rest}` : Text;
+type Capitalized<Text extends string> = Text extends `${infer First}${infer Rest}`
+  ? `${Uppercase<First>}${Rest}`
+  : Text;
 
 /** The result of saving an object: its name and version, and the object itself for those who may read. */
 export function saveResult<N extends Noun, Row extends { id: string }>(
@@ -23,7 +25,10 @@ export function saveResult<N extends Noun, Row extends { id: string }>(
     description: `The ${noun} is as it was given; version is the old one when nothing changed.`,
     fields: (t) => ({
       name: t.string({ description: 'Its name.', resolve: (saved) => saved.name }),
-      version: t.int({ description: 'Raised by one when something changed.', resolve: (saved) => saved.version }),
+      version: t.int({
+        description: 'Raised by one when something changed.',
+        resolve: (saved) => saved.version,
+      }),
       [noun]: t.field({
         type: node,
         nullable: true,
@@ -48,4 +53,3 @@ export async function change<Outcome>(
 ): Promise<Outcome | Forbidden> {
   return refused(context, scope) ?? run({ name: context.viewer.name, requestId: context.requestId });
 }
-

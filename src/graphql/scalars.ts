@@ -11,7 +11,9 @@ const textOf = (node: ValueNode, what: string): string =>
 
 function parseDateTime(value: unknown): Date {
   const date = typeof value === 'string' ? dateTimeOf(value) : null;
-  return date ?? refuse('A DateTime must be an RFC 3339 time with its offset, such as 2026-01-31T12:00:00.000Z.');
+  return (
+    date ?? refuse('A DateTime must be an RFC 3339 time with its offset, such as 2026-01-31T12:00:00.000Z.')
+  );
 }
 builder.scalarType('DateTime', {
   description: 'A time as RFC 3339 text in UTC with milliseconds. In inputs any offset is understood.',
@@ -29,7 +31,9 @@ builder.scalarType('JSON', {
 });
 
 function parseSafeInt(value: unknown): number {
-  return Number.isSafeInteger(value) ? (value as number) : refuse('A SafeInt must be an integer within ±(2^53 - 1).');
+  return Number.isSafeInteger(value)
+    ? (value as number)
+    : refuse('A SafeInt must be an integer within ±(2^53 - 1).');
 }
 builder.scalarType('SafeInt', {
   description: 'An integer up to 2^53 - 1, as a JSON number. Token sums pass the 2^31 of Int.',
@@ -40,10 +44,15 @@ builder.scalarType('SafeInt', {
 
 function parseDecimal(value: unknown): string {
   const fits = typeof value === 'string' && /^-?\d{1,18}(\.\d{1,12})?$/.test(value);
-  return fits ? value : refuse('A Decimal must be a string such as "0.032786": at most 18 digits before the point and 12 after.');
+  return fits
+    ? value
+    : refuse(
+        'A Decimal must be a string such as "0.032786": at most 18 digits before the point and 12 after.',
+      );
 }
 builder.scalarType('Decimal', {
-  description: 'An exact decimal number as text, such as "0.032786". Money is in USD unless a currency says otherwise.',
+  description:
+    'An exact decimal number as text, such as "0.032786". Money is in USD unless a currency says otherwise.',
   serialize: (value) => value,
   parseValue: parseDecimal,
   parseLiteral: (node) => parseDecimal(textOf(node, 'A Decimal')),
@@ -52,7 +61,9 @@ builder.scalarType('Decimal', {
 function parseCursor(value: unknown): string {
   const fits = typeof value === 'string' && /^[\w-]{1,2000}$/.test(value);
   if (fits) return value;
-  throw new GraphQLError('The cursor is none that this server gave.', { extensions: { code: 'INVALID_CURSOR' } });
+  throw new GraphQLError('The cursor is none that this server gave.', {
+    extensions: { code: 'INVALID_CURSOR' },
+  });
 }
 builder.scalarType('Cursor', {
   description:

@@ -14,8 +14,10 @@ export const refused = (context: GraphQLContext, scope: Scope): Forbidden | null
   has(context, scope) ? null : { kind: 'Forbidden', message: `This needs the scope ${scope}.`, scope };
 
 /** What a success shows besides its flat fields: null without READ, so that what committed is answered all the same. */
-export const ifReadable = <T>(context: GraphQLContext, load: () => Promise<T | null>): Promise<T | null> | null =>
-  has(context, 'READ') ? load() : null;
+export const ifReadable = <T>(
+  context: GraphQLContext,
+  load: () => Promise<T | null>,
+): Promise<T | null> | null => (has(context, 'READ') ? load() : null);
 
 /** Payloads and texts that may hold their contents: null without PAYLOAD_READ. */
 export const ifPayload = <T>(context: GraphQLContext, value: () => T): T | null =>

@@ -9,8 +9,14 @@ const ServerInfo = builder.objectRef<{ version: string; now: Date }>('ServerInfo
   description: 'The server and its limits.',
   fields: (t) => ({
     version: t.exposeString('version', { description: 'Version of the software.' }),
-    contract: t.int({ description: 'Version of this schema: names are only added within it.', resolve: () => contract }),
-    now: t.expose('now', { type: 'DateTime', description: 'The time by which everything is decided: the database has it.' }),
+    contract: t.int({
+      description: 'Version of this schema: names are only added within it.',
+      resolve: () => contract,
+    }),
+    now: t.expose('now', {
+      type: 'DateTime',
+      description: 'The time by which everything is decided: the database has it.',
+    }),
     maxBatch: t.int({ description: 'Entries of one batch mutation.', resolve: () => limits.batch }),
     maxPage: t.int({ description: 'Entries of one page.', resolve: () => limits.page }),
     maxBodyBytes: t.int({ description: 'Bytes of a request body.', resolve: () => limits.bodyBytes }),
@@ -18,7 +24,10 @@ const ServerInfo = builder.objectRef<{ version: string; now: Date }>('ServerInfo
       description: 'Bytes of a request body that only reports results.',
       resolve: () => limits.resultBodyBytes,
     }),
-    maxWaitSeconds: t.float({ description: 'Longest wait of claimTasks, in seconds.', resolve: () => limits.waitSeconds }),
+    maxWaitSeconds: t.float({
+      description: 'Longest wait of claimTasks, in seconds.',
+      resolve: () => limits.waitSeconds,
+    }),
   }),
 });
 
@@ -26,7 +35,11 @@ const ViewerRef = builder.objectRef<Viewer>('Viewer').implement({
   description: 'Who asks.',
   fields: (t) => ({
     name: t.exposeString('name', { description: 'Name of the credential.' }),
-    scopes: t.field({ type: [ScopeEnum], description: 'What it allows.', resolve: ({ scopes }) => [...scopes] }),
+    scopes: t.field({
+      type: [ScopeEnum],
+      description: 'What it allows.',
+      resolve: ({ scopes }) => [...scopes],
+    }),
   }),
 });
 
@@ -34,7 +47,14 @@ builder.queryFields((t) => ({
   server: t.field({
     type: ServerInfo,
     description: 'The server and its limits. Needs no scope.',
-    resolve: async (_, __, { services }) => ({ version: services.server.version, now: await services.read.now() }),
+    resolve: async (_, __, { services }) => ({
+      version: services.server.version,
+      now: await services.read.now(),
+    }),
   }),
-  viewer: t.field({ type: ViewerRef, description: 'Who asks. Needs no scope.', resolve: (_, __, { viewer }) => viewer }),
+  viewer: t.field({
+    type: ViewerRef,
+    description: 'Who asks. Needs no scope.',
+    resolve: (_, __, { viewer }) => viewer,
+  }),
 }));

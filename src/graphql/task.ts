@@ -6,15 +6,35 @@ import { TaskOrderEnum, TaskStatusEnum, WaitingReasonEnum } from './enums.ts';
 import { TaskFilterInput, toTaskFilter } from './filters.ts';
 import { AgentRef, DeadLetterRef, idOf, Node, QueueRef, RunRef, TaskRef } from './refs.ts';
 import { ifPayload, need } from './scopes.ts';
-import { CostRef, ExecutionErrorRef, LabelRef, TaskCountsRef, toExecutionError, toLabels, toUsage, UsageRef } from './values.ts';
+import {
+  CostRef,
+  ExecutionErrorRef,
+  LabelRef,
+  TaskCountsRef,
+  toExecutionError,
+  toLabels,
+  toUsage,
+  UsageRef,
+} from './values.ts';
 
 const WaitingRef = builder.objectRef<Waiting>('Waiting').implement({
   description: 'Why a task does not run.',
   fields: (t) => ({
-    reason: t.field({ type: WaitingReasonEnum, description: 'The first that would have to end.', resolve: ({ reason }) => reason }),
+    reason: t.field({
+      type: WaitingReasonEnum,
+      description: 'The first that would have to end.',
+      resolve: ({ reason }) => reason,
+    }),
     detail: t.exposeString('detail', { description: 'The reason in words, with names and numbers.' }),
-    since: t.expose('since', { type: 'DateTime', description: 'When it came to the place where it waits now.' }),
-    until: t.expose('until', { type: 'DateTime', nullable: true, description: 'When the reason ends by itself, if that is known.' }),
+    since: t.expose('since', {
+      type: 'DateTime',
+      description: 'When it came to the place where it waits now.',
+    }),
+    until: t.expose('until', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'When the reason ends by itself, if that is known.',
+    }),
   }),
 });
 
@@ -44,7 +64,11 @@ TaskRef.implement({
       description: "Its agent's queue, where it waits.",
       resolve: async (task, _, { loaders }) => found(await loaders.queue(task.queueId), 'queue'),
     }),
-    status: t.field({ type: TaskStatusEnum, description: 'Where it is on its way.', resolve: ({ status }) => status }),
+    status: t.field({
+      type: TaskStatusEnum,
+      description: 'Where it is on its way.',
+      resolve: ({ status }) => status,
+    }),
     waiting: t.field({
       type: WaitingRef,
       nullable: true,
@@ -56,20 +80,27 @@ TaskRef.implement({
       nullable: true,
       description: 'At most one task runs per agent and serial key, in enqueue order.',
     }),
-    labels: t.field({ type: [LabelRef], description: "The run's labels, by key.", resolve: ({ labels }) => toLabels(labels) }),
+    labels: t.field({
+      type: [LabelRef],
+      description: "The run's labels, by key.",
+      resolve: ({ labels }) => toLabels(labels),
+    }),
     customer: t.exposeString('customer', { nullable: true, description: 'Whom the work is for.' }),
     correlationId: t.exposeString('correlationId', { description: "The run's correlation id." }),
     input: t.field({
       type: 'JSON',
       nullable: true,
-      description: 'What its agent gets; null while a template waits for other steps. Needs PAYLOAD_READ, else null.',
-      resolve: async (task, _, context) => (await ifPayload(context, () => context.loaders.taskPayload(task.id)))?.input,
+      description:
+        'What its agent gets; null while a template waits for other steps. Needs PAYLOAD_READ, else null.',
+      resolve: async (task, _, context) =>
+        (await ifPayload(context, () => context.loaders.taskPayload(task.id)))?.input,
     }),
     output: t.field({
       type: 'JSON',
       nullable: true,
       description: 'What its agent gave. Needs PAYLOAD_READ, else null.',
-      resolve: async (task, _, context) => (await ifPayload(context, () => context.loaders.taskPayload(task.id)))?.output,
+      resolve: async (task, _, context) =>
+        (await ifPayload(context, () => context.loaders.taskPayload(task.id)))?.output,
     }),
     error: t.field({
       type: ExecutionErrorRef,
@@ -77,8 +108,14 @@ TaskRef.implement({
       description: 'Why it failed.',
       resolve: (task) => toExecutionError(task),
     }),
-    confidence: t.exposeFloat('confidence', { nullable: true, description: '0 to 1, as its agent reported it.' }),
-    progress: t.exposeFloat('progress', { nullable: true, description: "0 to 1, from its worker's heartbeats." }),
+    confidence: t.exposeFloat('confidence', {
+      nullable: true,
+      description: '0 to 1, as its agent reported it.',
+    }),
+    progress: t.exposeFloat('progress', {
+      nullable: true,
+      description: "0 to 1, from its worker's heartbeats.",
+    }),
     estimatedTokens: t.expose('estimatedTokens', {
       type: 'SafeInt',
       nullable: true,
@@ -101,7 +138,8 @@ TaskRef.implement({
       resolve: async (task, _, { loaders }) => (await loaders.taskAttemptCounts(task.id))?.attemptCount ?? 0,
     }),
     attemptsUsed: t.int({
-      description: 'Its attempts that count against maxAttempts; an operator who retries it starts at 0 again.',
+      description:
+        'Its attempts that count against maxAttempts; an operator who retries it starts at 0 again.',
       resolve: async (task, _, { loaders }) => (await loaders.taskAttemptCounts(task.id))?.attemptsUsed ?? 0,
     }),
     maxAttempts: t.exposeInt('maxAttempts', { description: 'Attempts that count before it fails.' }),
@@ -123,7 +161,8 @@ TaskRef.implement({
       type: TaskRef,
       nullable: true,
       description: 'The task whose result spawned it.',
-      resolve: ({ parentTaskId }, _, { loaders }) => (parentTaskId === null ? null : loaders.task(parentTaskId)),
+      resolve: ({ parentTaskId }, _, { loaders }) =>
+        parentTaskId === null ? null : loaders.task(parentTaskId),
     }),
     children: t.field({
       type: TaskConnection,
@@ -147,8 +186,16 @@ TaskRef.implement({
     }),
     availableAt: t.expose('availableAt', { type: 'DateTime', description: 'When it may, or might, start.' }),
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it came into being.' }),
-    startedAt: t.expose('startedAt', { type: 'DateTime', nullable: true, description: 'When its first attempt started.' }),
-    finishedAt: t.expose('finishedAt', { type: 'DateTime', nullable: true, description: 'When it became terminal.' }),
+    startedAt: t.expose('startedAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'When its first attempt started.',
+    }),
+    finishedAt: t.expose('finishedAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'When it became terminal.',
+    }),
   }),
 });
 

@@ -24,12 +24,14 @@ ThrottleRef.implement({
     processingTasks: t.int({
       nullable: true,
       description: 'Tasks that its agents run now.',
-      resolve: async (throttle, _, { loaders }) => (await loaders.throttleProcessing(throttle.id))?.processing,
+      resolve: async (throttle, _, { loaders }) =>
+        (await loaders.throttleProcessing(throttle.id))?.processing,
     }),
     notBefore: t.expose('notBefore', {
       type: 'DateTime',
       nullable: true,
-      description: 'Nothing is claimed before; set by RATE_LIMITED, PROVIDER_DOWN and QUOTA_EXHAUSTED results.',
+      description:
+        'Nothing is claimed before; set by RATE_LIMITED, PROVIDER_DOWN and QUOTA_EXHAUSTED results.',
     }),
     agents: t.field({
       type: [AgentRef],
@@ -68,7 +70,8 @@ builder.mutationField('saveThrottle', (t) =>
   t.field({
     type: SaveThrottleResult,
     nullable: true,
-    description: 'Creates or replaces a throttle, by its name. A lower limit stops nothing that runs. Needs CONFIGURE.',
+    description:
+      'Creates or replaces a throttle, by its name. A lower limit stops nothing that runs. Needs CONFIGURE.',
     args: { input: t.arg({ type: SaveThrottleInput, required: true, description: 'The throttle.' }) },
     resolve: (_, { input }, context) =>
       change(context, 'CONFIGURE', (actor) => context.services.configuration.saveThrottle(input, actor)),

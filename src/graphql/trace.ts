@@ -18,28 +18,32 @@ const TraceRef = builder.objectRef<{ correlationId: string }>('Trace').implement
       nullable: true,
       description: 'Its events.',
       args: pageArgs,
-      resolve: ({ correlationId }, page, { services }) => services.read.events.ofCorrelation(correlationId, page),
+      resolve: ({ correlationId }, page, { services }) =>
+        services.read.events.ofCorrelation(correlationId, page),
     }),
     runs: t.field({
       type: RunConnection,
       nullable: true,
       description: 'Its runs.',
       args: pageArgs,
-      resolve: ({ correlationId }, page, { services }) => services.read.runs.ofCorrelation(correlationId, page),
+      resolve: ({ correlationId }, page, { services }) =>
+        services.read.runs.ofCorrelation(correlationId, page),
     }),
     tasks: t.field({
       type: TaskConnection,
       nullable: true,
       description: 'The tasks of its runs.',
       args: pageArgs,
-      resolve: ({ correlationId }, page, { services }) => services.read.tasks.ofCorrelation(correlationId, page),
+      resolve: ({ correlationId }, page, { services }) =>
+        services.read.tasks.ofCorrelation(correlationId, page),
     }),
     attempts: t.field({
       type: AttemptConnection,
       nullable: true,
       description: 'The attempts of its tasks.',
       args: pageArgs,
-      resolve: ({ correlationId }, page, { services }) => services.read.attempts.ofCorrelation(correlationId, page),
+      resolve: ({ correlationId }, page, { services }) =>
+        services.read.attempts.ofCorrelation(correlationId, page),
     }),
     materializations: t.field({
       type: MaterializationConnection,

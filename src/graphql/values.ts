@@ -42,8 +42,14 @@ export const toExecutionError = (row: {
 export const ExecutionErrorRef = builder.objectRef<ExecutionErrorValue>('ExecutionError').implement({
   description: 'Why an attempt or a task failed.',
   fields: (t) => ({
-    code: t.exposeString('code', { description: "The agent's own word, or one of the server such as LEASE_LOST." }),
-    kind: t.field({ type: ErrorKindEnum, description: 'What it says about a next attempt.', resolve: ({ kind }) => kind }),
+    code: t.exposeString('code', {
+      description: "The agent's own word, or one of the server such as LEASE_LOST.",
+    }),
+    kind: t.field({
+      type: ErrorKindEnum,
+      description: 'What it says about a next attempt.',
+      resolve: ({ kind }) => kind,
+    }),
     retryable: t.exposeBoolean('retryable', { description: 'Whether a next attempt may succeed.' }),
     message: t.string({
       nullable: true,
@@ -54,7 +60,8 @@ export const ExecutionErrorRef = builder.objectRef<ExecutionErrorValue>('Executi
 });
 
 /** Null when nothing was booked: then nothing is known, which is not zero. */
-export const toUsage = (totals: Totals | null): Totals | null => (totals && totals.entries > 0 ? totals : null);
+export const toUsage = (totals: Totals | null): Totals | null =>
+  totals && totals.entries > 0 ? totals : null;
 
 export const UsageRef = builder.objectRef<Totals>('Usage').implement({
   description: 'Tokens, in counts that do not overlap. One that no answer told is null, never 0.',
@@ -84,7 +91,8 @@ export const CostRef = builder.objectRef<Totals>('Cost').implement({
     total: t.field({ type: 'Decimal', description: 'Both together.', resolve: ({ totalCost }) => totalCost }),
     currency: t.string({ description: 'USD.', resolve: () => 'USD' }),
     unpricedAttempts: t.exposeInt('unpricedAttempts', {
-      description: 'Attempts that used a model whose price is unknown. They are missing from llm, not counted as 0.',
+      description:
+        'Attempts that used a model whose price is unknown. They are missing from llm, not counted as 0.',
     }),
   }),
 });
@@ -99,7 +107,8 @@ export const TaskCountsRef = builder.objectRef<TaskCounts>('TaskCounts').impleme
     failed: t.exposeInt('failed', { description: 'Tasks that are FAILED.' }),
     cancelled: t.exposeInt('cancelled', { description: 'Tasks that are CANCELLED.' }),
     estimated: t.boolean({
-      description: 'Whether counts past 10,000 may be up to 2 % off. They are counted one by one now, so false.',
+      description:
+        'Whether counts past 10,000 may be up to 2 % off. They are counted one by one now, so false.',
       resolve: () => false,
     }),
   }),

@@ -21,16 +21,23 @@ WorkerRef.implement({
     pool: t.field({
       type: PoolRef,
       nullable: true,
-      description: 'The pool that it serves, the first where there are several; null when it names agents alone.',
+      description:
+        'The pool that it serves, the first where there are several; null when it names agents alone.',
       resolve: ({ pools: [name] }, _, { loaders }) => (name === undefined ? null : loaders.poolByName(name)),
     }),
-    slots: t.exposeInt('slots', { nullable: true, description: 'Tasks that it can run at once, as it says.' }),
+    slots: t.exposeInt('slots', {
+      nullable: true,
+      description: 'Tasks that it can run at once, as it says.',
+    }),
     busySlots: t.int({
       description: 'Tasks that it runs now.',
       resolve: async (worker, _, { loaders }) => (await loaders.workerBusy(worker.id))?.busy ?? 0,
     }),
     startedAt: t.expose('startedAt', { type: 'DateTime', description: 'When it was first heard of.' }),
-    lastSeenAt: t.expose('lastSeenAt', { type: 'DateTime', description: 'When it was last heard of, to some 10 seconds.' }),
+    lastSeenAt: t.expose('lastSeenAt', {
+      type: 'DateTime',
+      description: 'When it was last heard of, to some 10 seconds.',
+    }),
   }),
 });
 

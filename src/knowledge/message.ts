@@ -6,7 +6,7 @@ import { compileConfigSchema } from '../intake/validate-config.ts';
 
 /** A message with its defaults filled in. */
 export interface Message {
-  /** The fields as they came, beyond what a table has columns for. */
+  /** The fields as they came. */
   fields: JsonObject;
   pipelineId: string;
   correlationId: string;

@@ -54,7 +54,11 @@ export class AgentQuestions {
   }
 
   async byNames(names: readonly string[]): Promise<Map<string, AgentRow>> {
-    const rows = await readRows<AgentRow>(this.#db, { name: 'agents-by-name', text: byNameSql, values: [names] });
+    const rows = await readRows<AgentRow>(this.#db, {
+      name: 'agents-by-name',
+      text: byNameSql,
+      values: [names],
+    });
     return new Map(rows.map((agent) => [agent.name, agent]));
   }
 

@@ -72,7 +72,12 @@ export class AttemptQuestions {
 
   /** In the order of their numbers. */
   ofTasks(taskIds: readonly string[], page: PageArgs): Promise<Map<string, Page<AttemptRow>>> {
-    return readChildLists(this.#db, { list: ofTask, conditions: (where) => where.and('x.task_id = parent.id') }, taskIds, page);
+    return readChildLists(
+      this.#db,
+      { list: ofTask, conditions: (where) => where.and('x.task_id = parent.id') },
+      taskIds,
+      page,
+    );
   }
 
   /** All that carry one correlation id, oldest first. */

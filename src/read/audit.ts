@@ -30,7 +30,13 @@ const from = 'runplane.audit_entries u';
 
 const byIdSql = `select ${columns} from ${from} where u.id = any($1)`;
 
-const list: ListDefinition = { name: 'audit entries', columns, from, key: [{ sql: 'u.id', type: 'uuid' }], descending: true };
+const list: ListDefinition = {
+  name: 'audit entries',
+  columns,
+  from,
+  key: [{ sql: 'u.id', type: 'uuid' }],
+  descending: true,
+};
 
 export class AuditQuestions {
   readonly #db: Database;

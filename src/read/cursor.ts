@@ -18,7 +18,9 @@ const forms: Record<KeyType, (text: string) => boolean> = {
 
 /** Names what a cursor is of: the list, its order, its filter and whose list it is. Null and absent are the same. */
 export function fingerprint(list: string, parent: string | null, filter: unknown): string {
-  const text = JSON.stringify([list, parent, filter], (_, value: unknown) => (value === null ? undefined : value));
+  const text = JSON.stringify([list, parent, filter], (_, value: unknown) =>
+    value === null ? undefined : value,
+  );
   return createHash('sha256').update(text).digest('base64url').slice(0, 12);
 }
 
@@ -29,7 +31,11 @@ export const encodeCursor = (of: string, key: readonly string[]): string =>
 export function decodeCursor(cursor: string, of: string, types: readonly KeyType[], field: string): string[] {
   const [givenVersion, givenOf, ...key] = parseParts(cursor);
   if (givenVersion !== version) {
-    throw new ReadError('INVALID_CURSOR', `${field} is not a cursor of a list; use one that a page gave.`, field);
+    throw new ReadError(
+      'INVALID_CURSOR',
+      `${field} is not a cursor of a list; use one that a page gave.`,
+      field,
+    );
   }
   const fits = key.length === types.length && types.every((type, i) => isKey(type, key[i]));
   if (givenOf !== of || !fits) {

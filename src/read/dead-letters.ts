@@ -46,7 +46,13 @@ const from = `runplane.dead_letters d
 const byIdSql = `select ${columns} from runplane.dead_letters d where d.id = any($1)`;
 const ofTasksSql = `select ${columns} from runplane.dead_letters d where d.task_id = any($1)`;
 
-const list: ListDefinition = { name: 'dead letters', columns, from, key: [{ sql: 'd.id', type: 'uuid' }], descending: true };
+const list: ListDefinition = {
+  name: 'dead letters',
+  columns,
+  from,
+  key: [{ sql: 'd.id', type: 'uuid' }],
+  descending: true,
+};
 
 function addDeadLetterFilter(where: Where, filter: DeadLetterFilter): void {
   where.isOneOf('d.id', filter.ids, 'uuid');
@@ -80,6 +86,10 @@ export class DeadLetterQuestions {
 
   /** Newest first. */
   async list(filter: DeadLetterFilter, page: PageArgs): Promise<Page<DeadLetterRow>> {
-    return readList(this.#db, { list, filter, conditions: (where) => addDeadLetterFilter(where, filter) }, page);
+    return readList(
+      this.#db,
+      { list, filter, conditions: (where) => addDeadLetterFilter(where, filter) },
+      page,
+    );
   }
 }

@@ -65,12 +65,20 @@ export class EventQuestions {
 
   /** Newest first. */
   async list(filter: EventFilter, page: PageArgs): Promise<Page<EventRow>> {
-    return readList(this.#db, { list: newestFirst, filter, conditions: (where) => addEventFilter(where, filter) }, page);
+    return readList(
+      this.#db,
+      { list: newestFirst, filter, conditions: (where) => addEventFilter(where, filter) },
+      page,
+    );
   }
 
   /** All that carry one correlation id, oldest first. */
   async ofCorrelation(correlationId: string, page: PageArgs): Promise<Page<EventRow>> {
     const filter = { correlationId };
-    return readList(this.#db, { list: ofTrace, filter, conditions: (where) => addEventFilter(where, filter) }, page);
+    return readList(
+      this.#db,
+      { list: ofTrace, filter, conditions: (where) => addEventFilter(where, filter) },
+      page,
+    );
   }
 }

@@ -24,7 +24,13 @@ const stepsSql = `
 select v.steps, v.job_id || ' ' || v.version as key
   from unnest($1::uuid[], $2::int[]) k(job_id, version) join runplane.job_versions v on v.job_id = k.job_id and v.version = k.version`;
 
-const list: ListDefinition = { name: 'jobs', columns, from, key: [{ sql: 'j.id', type: 'uuid' }], descending: false };
+const list: ListDefinition = {
+  name: 'jobs',
+  columns,
+  from,
+  key: [{ sql: 'j.id', type: 'uuid' }],
+  descending: false,
+};
 
 export class JobQuestions {
   readonly #db: Database;

@@ -15,9 +15,14 @@ export interface LabelFilters {
 
 /** An empty list of labels matches nothing, like every empty list of a filter. */
 export function addLabelFilters(where: Where, column: string, { labels, anyLabels }: LabelFilters): void {
-  for (const [list, joint] of [[labels, ' and '], [anyLabels, ' or ']] as const) {
+  for (const [list, joint] of [
+    [labels, ' and '],
+    [anyLabels, ' or '],
+  ] as const) {
     if (list == null) continue;
-    where.and(list.length === 0 ? 'false' : `(${list.map((label) => hasLabel(where, column, label)).join(joint)})`);
+    where.and(
+      list.length === 0 ? 'false' : `(${list.map((label) => hasLabel(where, column, label)).join(joint)})`,
+    );
   }
 }
 

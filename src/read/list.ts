@@ -70,9 +70,17 @@ async function readPages<Row extends object>(
         cursor: encodeCursor(of, cursorKey),
         node: node as unknown as Row,
       }));
-      const ahead = async (): Promise<boolean> => more || places.exists(request.backward ? 'after' : 'before');
+      const ahead = async (): Promise<boolean> =>
+        more || places.exists(request.backward ? 'after' : 'before');
       const behind = async (): Promise<boolean> => places.exists(request.backward ? 'before' : 'after');
-      return [parent, { edges, hasNextPage: request.backward ? behind : ahead, hasPreviousPage: request.backward ? ahead : behind }];
+      return [
+        parent,
+        {
+          edges,
+          hasNextPage: request.backward ? behind : ahead,
+          hasPreviousPage: request.backward ? ahead : behind,
+        },
+      ];
     }),
   );
 }
@@ -85,7 +93,12 @@ class Places {
   readonly #request: PageRequest;
   readonly #bounds: { after: string[] | null; before: string[] | null };
 
-  constructor(db: Queryable, question: ListQuestion, parents: readonly string[] | null, request: PageRequest) {
+  constructor(
+    db: Queryable,
+    question: ListQuestion,
+    parents: readonly string[] | null,
+    request: PageRequest,
+  ) {
     this.#db = db;
     this.#question = question;
     this.#parents = parents;
@@ -128,7 +141,10 @@ select exists (select from ${source} cross join lateral (
   }
 
   #source(where: Where): string {
-    const source = this.#parents === null ? '(select null::uuid) parent(id)' : `unnest(${where.param(this.#parents)}::uuid[]) parent(id)`;
+    const source =
+      this.#parents === null
+        ? '(select null::uuid) parent(id)'
+        : `unnest(${where.param(this.#parents)}::uuid[]) parent(id)`;
     this.#question.conditions?.(where);
     return source;
   }
@@ -138,7 +154,12 @@ select exists (select from ${source} cross join lateral (
     if (cursor === null) return null;
     const { list, filter } = this.#question;
     const of = fingerprint(list.name, this.#parents?.[0] ?? null, filter);
-    return decodeCursor(cursor, of, list.key.map(({ type }) => type), side);
+    return decodeCursor(
+      cursor,
+      of,
+      list.key.map(({ type }) => type),
+      side,
+    );
   }
 
   #beyond(where: Where, bound: readonly string[], operator: string): string {
@@ -155,7 +176,9 @@ const keyText = ({ sql, type }: KeyColumn): string =>
 const sqlTypes = { uuid: 'uuid', integer: 'bigint', decimal: 'numeric', text: 'text' } as const;
 
 const keyValue = (type: KeyType, parameter: string): string =>
-  type === 'time' ? `timestamptz 'epoch' + ${parameter}::bigint * interval '1 millisecond'` : `${parameter}::${sqlTypes[type]}`;
+  type === 'time'
+    ? `timestamptz 'epoch' + ${parameter}::bigint * interval '1 millisecond'`
+    : `${parameter}::${sqlTypes[type]}`;
 
 const emptyPage = <Row>(): Page<Row> => ({
   edges: [],

@@ -28,7 +28,10 @@ export function createLoaders(read: Read) {
     /** Keys are run id, space, step. */
     taskOfStep: batched((keys) => read.tasks.ofSteps(keys)),
     tasksOfRun: (runId: string, filter: TaskFilter, page: PageArgs) =>
-      pagesBy(tasksByFilter, JSON.stringify(filter), (ids, args) => read.tasks.ofRuns(ids, filter, args))(runId, page),
+      pagesBy(tasksByFilter, JSON.stringify(filter), (ids, args) => read.tasks.ofRuns(ids, filter, args))(
+        runId,
+        page,
+      ),
     task: batched((ids) => read.tasks.byIds(ids)),
     taskPayload: batched((ids) => read.tasks.payloads(ids)),
     taskTotals: batched((ids) => read.totals.ofTasks(ids)),

@@ -58,7 +58,12 @@ export class MaterializationQuestions {
   }
 
   ofTasks(taskIds: readonly string[], page: PageArgs): Promise<Map<string, Page<MaterializationRow>>> {
-    return readChildLists(this.#db, { list: ofTask, conditions: (where) => where.and('m.task_id = parent.id') }, taskIds, page);
+    return readChildLists(
+      this.#db,
+      { list: ofTask, conditions: (where) => where.and('m.task_id = parent.id') },
+      taskIds,
+      page,
+    );
   }
 
   /** Newest first; of one partition or of all. */

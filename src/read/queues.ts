@@ -106,7 +106,11 @@ export class QueueQuestions {
   }
 
   async ofPools(poolIds: readonly string[]): Promise<Map<string, QueueRow[]>> {
-    const rows = await readRows<QueueRow>(this.#db, { name: 'queues-of-pools', text: queuesOfPoolsSql, values: [poolIds] });
+    const rows = await readRows<QueueRow>(this.#db, {
+      name: 'queues-of-pools',
+      text: queuesOfPoolsSql,
+      values: [poolIds],
+    });
     return groupRows<QueueRow>(poolIds, rows, (row) => row.poolId);
   }
 
@@ -127,7 +131,11 @@ export class PoolQuestions {
   }
 
   async byNames(names: readonly string[]): Promise<Map<string, PoolRow>> {
-    const rows = await readRows<PoolRow>(this.#db, { name: 'pools-by-name', text: poolsByNameSql, values: [names] });
+    const rows = await readRows<PoolRow>(this.#db, {
+      name: 'pools-by-name',
+      text: poolsByNameSql,
+      values: [names],
+    });
     return new Map(rows.map((pool) => [pool.name, pool]));
   }
 

@@ -29,7 +29,13 @@ const byIdSql = `select ${columns} from ${from} where o.id = any($1)`;
 const ofJobsSql = `select ${columns} from ${from} where o.job_id = any($1) order by o.name`;
 const topicsSql = 'select distinct topic from runplane.routes';
 
-const list: ListDefinition = { name: 'routes', columns, from, key: [{ sql: 'o.id', type: 'uuid' }], descending: false };
+const list: ListDefinition = {
+  name: 'routes',
+  columns,
+  from,
+  key: [{ sql: 'o.id', type: 'uuid' }],
+  descending: false,
+};
 
 export class RouteQuestions {
   readonly #db: Database;
@@ -44,7 +50,11 @@ export class RouteQuestions {
 
   /** By name. */
   async ofJobs(jobIds: readonly string[]): Promise<Map<string, RouteRow[]>> {
-    const rows = await readRows<RouteRow>(this.#db, { name: 'routes-of-jobs', text: ofJobsSql, values: [jobIds] });
+    const rows = await readRows<RouteRow>(this.#db, {
+      name: 'routes-of-jobs',
+      text: ofJobsSql,
+      values: [jobIds],
+    });
     return groupRows<RouteRow>(jobIds, rows, (row) => row.jobId);
   }
 

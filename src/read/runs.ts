@@ -68,12 +68,21 @@ export class RunQuestions {
 
   /** Newest first. */
   async list(filter: RunFilter, page: PageArgs): Promise<Page<RunRow>> {
-    return readList(this.#db, { list: newestFirst, filter, conditions: (where) => addRunFilter(where, filter) }, page);
+    return readList(
+      this.#db,
+      { list: newestFirst, filter, conditions: (where) => addRunFilter(where, filter) },
+      page,
+    );
   }
 
   /** Newest first. */
   ofJobs(jobIds: readonly string[], page: PageArgs): Promise<Map<string, Page<RunRow>>> {
-    return readChildLists(this.#db, { list: ofJob, conditions: (where) => where.and('r.job_id = parent.id') }, jobIds, page);
+    return readChildLists(
+      this.#db,
+      { list: ofJob, conditions: (where) => where.and('r.job_id = parent.id') },
+      jobIds,
+      page,
+    );
   }
 
   ofEvents(eventIds: readonly string[], page: PageArgs): Promise<Map<string, Page<RunRow>>> {
@@ -84,6 +93,10 @@ export class RunQuestions {
   /** All that carry one correlation id, oldest first. */
   async ofCorrelation(correlationId: string, page: PageArgs): Promise<Page<RunRow>> {
     const filter = { correlationId };
-    return readList(this.#db, { list: ofTrace, filter, conditions: (where) => addRunFilter(where, filter) }, page);
+    return readList(
+      this.#db,
+      { list: ofTrace, filter, conditions: (where) => addRunFilter(where, filter) },
+      page,
+    );
   }
 }

@@ -114,7 +114,10 @@ const orders: Record<TaskOrder, ListDefinition> = {
   FINISHED_DESC: list('FINISHED_DESC', true, { sql: "coalesce(t.finished_at, 'epoch')", type: 'time' }),
   PRIORITY_DESC: list('PRIORITY_DESC', false, { sql: '-t.priority', type: 'integer' }),
   DURATION_DESC: list('DURATION_DESC', true, { sql: duration, type: 'integer' }),
-  COST_DESC: list('COST_DESC', true, { sql: `${byTask('usage', 'llm_cost')} + ${byTask('attempts', 'compute_cost')}`, type: 'decimal' }),
+  COST_DESC: list('COST_DESC', true, {
+    sql: `${byTask('usage', 'llm_cost')} + ${byTask('attempts', 'compute_cost')}`,
+    type: 'decimal',
+  }),
 };
 
 const children = (name: string, condition: string): ListDefinition => ({
@@ -160,7 +163,11 @@ export class TaskQuestions {
       const message = `${order} needs a filter whose statuses are only COMPLETED, FAILED or CANCELLED.`;
       throw new ReadError('BAD_USER_INPUT', message, 'orderBy');
     }
-    return readList(this.#db, { list: orders[order], filter, conditions: (where) => addTaskFilter(where, filter) }, page);
+    return readList(
+      this.#db,
+      { list: orders[order], filter, conditions: (where) => addTaskFilter(where, filter) },
+      page,
+    );
   }
 
   /** Tasks of runs, in the order of their steps. */

@@ -26,7 +26,13 @@ select k.id, count(l.attempt_id)::int as processing
   left join runplane.leases l on l.agent_id = x.agent_id
  group by k.id`;
 
-const list: ListDefinition = { name: 'throttles', columns, from, key: [{ sql: 'h.id', type: 'uuid' }], descending: false };
+const list: ListDefinition = {
+  name: 'throttles',
+  columns,
+  from,
+  key: [{ sql: 'h.id', type: 'uuid' }],
+  descending: false,
+};
 
 export class ThrottleQuestions {
   readonly #db: Database;

@@ -28,7 +28,9 @@ const tokenSums = {
   outputTokens: 'u.output_tokens',
   reasoningTokens: 'u.reasoning_tokens',
   totalTokens: either(
-    ...['input', 'cache_read', 'cache_write', 'cache_write_1h', 'output', 'reasoning'].map((name) => `u.${name}_tokens`),
+    ...['input', 'cache_read', 'cache_write', 'cache_write_1h', 'output', 'reasoning'].map(
+      (name) => `u.${name}_tokens`,
+    ),
   ),
 };
 
@@ -42,7 +44,9 @@ select k.id, s.*, trim_scale(s.llm)::text as "llmCost", trim_scale(c.compute)::t
        trim_scale(s.llm + c.compute)::text as "totalCost"
   from ${scopes}
   cross join lateral (
-    select count(*) as entries, ${Object.entries(tokenSums).map(([name, sql]) => `sum(${sql})::bigint as "${name}"`).join(', ')},
+    select count(*) as entries, ${Object.entries(tokenSums)
+      .map(([name, sql]) => `sum(${sql})::bigint as "${name}"`)
+      .join(', ')},
            coalesce(sum(u.llm_cost), 0) as llm,
            (count(distinct u.attempt_id) filter (where u.llm_cost is null))::int as "unpricedAttempts"
       from runplane.usage u where ${usageOf}) s
@@ -54,7 +58,11 @@ const ofAttemptsSql = totalsSql(
   'u.task_id = k.task_id and u.attempt_id = k.id',
   '(select k.compute_cost) x',
 );
-const ofTasksSql = totalsSql('unnest($1::uuid[]) k(id)', 'u.task_id = k.id', 'runplane.attempts x where x.task_id = k.id');
+const ofTasksSql = totalsSql(
+  'unnest($1::uuid[]) k(id)',
+  'u.task_id = k.id',
+  'runplane.attempts x where x.task_id = k.id',
+);
 const ofRunsSql = totalsSql(
   'unnest($1::uuid[]) k(id)',
   'u.run_id = k.id',

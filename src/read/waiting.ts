@@ -37,17 +37,26 @@ export function explainWaiting(row: WaitingRow): Waiting {
   });
   if (row.blocked) return because('DEPENDENCY', `It waits for: ${(row.missingSteps ?? []).join(', ')}.`);
   if (row.delayReason !== null && row.delayIsOver === false) {
-    const detail = row.delayReason === 'NOT_BEFORE' ? 'It was asked for later.' : 'It is repeated after a failed attempt.';
+    const detail =
+      row.delayReason === 'NOT_BEFORE' ? 'It was asked for later.' : 'It is repeated after a failed attempt.';
     return because(row.delayReason, detail, row.availableAt);
   }
-  if (row.behindKeySince !== null) return because('SERIAL_KEY', `An earlier task of serial key ${row.serialKey} is not over.`);
+  if (row.behindKeySince !== null)
+    return because('SERIAL_KEY', `An earlier task of serial key ${row.serialKey} is not over.`);
   if (row.queuePaused) return because('QUEUE_PAUSED', `Queue ${row.queue} is paused.`);
   if (row.agentPaused) return because('AGENT_PAUSED', `Agent ${row.agent} is paused.`);
   if (row.backoffThrottle !== null) {
-    return because('PROVIDER_BACKOFF', `Throttle ${row.backoffThrottle} is held back by its provider.`, row.backoffUntil);
+    return because(
+      'PROVIDER_BACKOFF',
+      `Throttle ${row.backoffThrottle} is held back by its provider.`,
+      row.backoffUntil,
+    );
   }
   if (row.agentLimit !== null && row.agentUsed >= row.agentLimit) {
-    return because('CONCURRENCY_LIMIT', `Agent ${row.agent} runs ${row.agentUsed} of ${row.agentLimit} tasks.`);
+    return because(
+      'CONCURRENCY_LIMIT',
+      `Agent ${row.agent} runs ${row.agentUsed} of ${row.agentLimit} tasks.`,
+    );
   }
   if (row.fullThrottle !== null) {
     const detail = `Throttle ${row.fullThrottle} has ${row.throttleUsed} of ${row.throttleLimit} tasks.`;

@@ -30,7 +30,13 @@ const busySql = `
 select k.id, count(l.attempt_id)::int as busy
   from unnest($1::uuid[]) k(id) left join runplane.leases l on l.worker_id = k.id group by k.id`;
 
-const list: ListDefinition = { name: 'workers', columns, from, key: [{ sql: 'w.id', type: 'uuid' }], descending: true };
+const list: ListDefinition = {
+  name: 'workers',
+  columns,
+  from,
+  key: [{ sql: 'w.id', type: 'uuid' }],
+  descending: true,
+};
 
 export class WorkerQuestions {
   readonly #db: Database;

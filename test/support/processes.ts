@@ -5,6 +5,8 @@ import { fileURLToPath } from 'node:url';
 export interface Process {
   child: ChildProcess;
   output: () => string;
+  /** Settles with the exit code when it ends by itself. */
+  ended: Promise<number | null>;
   /** Sends a signal and waits for the end. */
   end(signal: NodeJS.Signals): Promise<number | null>;
 }
@@ -14,6 +16,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 /** Starts a script of this project and waits until it prints the word. */
 export async function startProcess(script: string, args: string[], until: RegExp, env: NodeJS.ProcessEnv = {}): Promise<Process> {
   const child = spawn(process.execPath, ['--import', 'tsx', script, ...args], { cwd: root, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+  const ended = once(child, 'exit').then(([code]) => code as number | null);
   let output = '';
   await new Promise<void>((resolve, reject) => {
     const read = (chunk: Buffer): void => {
@@ -24,16 +27,13 @@ export async function startProcess(script: string, args: string[], until: RegExp
     child.stderr.on('data', read);
     child.once('exit', (code) => reject(new Error(`${script} ended with ${code}: ${output}`)));
   });
-  child.removeAllListeners('exit');
   return {
     child,
+    ended,
     output: () => output,
     end: async (signal) => {
-      if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
-      const exited = once(child, 'exit');
-      child.kill(signal);
-      const [code] = (await exited) as [number | null];
-      return code;
+      if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+      return ended;
     },
   };
 }

@@ -1,0 +1,99 @@
+import {
+  type ExecutionResult,
+  type GraphQLCompositeType,
+  getNamedType,
+  graphql,
+  isCompositeType,
+  isInterfaceType,
+  isNonNullType,
+  isObjectType,
+  isUnionType,
+  parse,
+  subscribe,
+} from 'graphql';
+import type { GraphQLContext, Scope } from '../../src/graphql/context.ts';
+import { buildSchema } from '../../src/graphql/schema.ts';
+import { createLoaders } from '../../src/read/loaders.ts';
+import { createRead } from '../../src/read/read.ts';
+import type { ControlPlane } from '../support/control-plane.ts';
+
+export const schema = buildSchema();
+export const allScopes: Scope[] = [
+  'READ',
+  'PAYLOAD_READ',
+  'LAUNCH',
+  'PUBLISH',
+  'WORK',
+  'OPERATE',
+  'CONFIGURE',
+  'ADMIN',
+];
+
+/** Executes operations on the schema without a transport, as a caller with the given scopes. */
+export class Client {
+  readonly #plane: ControlPlane;
+  readonly #scopes: readonly Scope[];
+
+  constructor(plane: ControlPlane, scopes: readonly Scope[] = allScopes) {
+    this.#plane = plane;
+    this.#scopes = scopes;
+  }
+
+  execute(source: string, variableValues: Record<string, unknown> = {}): Promise<ExecutionResult<any>> {
+    return graphql({ schema, source, variableValues, contextValue: this.#context() }) as Promise<
+      ExecutionResult<any>
+    >;
+  }
+
+  /** The data; an error fails the test. */
+  async query(source: string, variables: Record<string, unknown> = {}): Promise<any> {
+    const { data, errors } = await this.execute(source, variables);
+    if (errors)
+      throw new Error(errors.map((error) => `${error.path?.join('.')}: ${error.message}`).join('\n'));
+    return data;
+  }
+
+  /** extensions of the first error. */
+  async refusal(source: string, variables: Record<string, unknown> = {}): Promise<object | undefined> {
+    return (await this.execute(source, variables)).errors?.[0]?.extensions;
+  }
+
+  subscribe(source: string, variableValues: Record<string, unknown> = {}, lastEventId: string | null = null) {
+    const contextValue = { ...this.#context(), lastEventId };
+    return subscribe({ schema, document: parse(source), variableValues, contextValue });
+  }
+
+  #context(): GraphQLContext {
+    const read = createRead(this.#plane.database.db);
+    return {
+      services: { ...this.#plane.services, read, server: { version: '1.2.3' } },
+      requestId: 'request',
+      signal: new AbortController().signal,
+      viewer: { name: 'tester', scopes: this.#scopes },
+      loaders: createLoaders(read),
+    };
+  }
+}
+
+/** A selection of everything that a type offers without arguments, to a depth. */
+export function everything(typeName: string, depth: number): string {
+  const type = schema.getType(typeName);
+  if (!isCompositeType(type)) throw new Error(`${typeName} has no fields.`);
+  return select(type, depth);
+}
+
+function select(type: GraphQLCompositeType, depth: number): string {
+  if (isUnionType(type))
+    return `{ __typename ${type
+      .getTypes()
+      .map((t) => `... on ${t.name} ${select(t, depth)}`)
+      .join(' ')} }`;
+  const fields = isObjectType(type) || isInterfaceType(type) ? Object.values(type.getFields()) : [];
+  const selected = fields.flatMap((field) => {
+    if (field.args.some((arg) => isNonNullType(arg.type) && arg.defaultValue === undefined)) return [];
+    const named = getNamedType(field.type);
+    if (!isCompositeType(named)) return [field.name];
+    return depth > 0 ? [`${field.name} ${select(named, depth - 1)}`] : [];
+  });
+  return `{ __typename ${selected.join(' ')} }`;
+}

@@ -1,0 +1,113 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createRead, type Read } from '../../src/read/read.ts';
+import { actor, ControlPlane } from '../support/control-plane.ts';
+
+let plane: ControlPlane;
+let read: Read;
+
+beforeEach(async () => {
+  plane = await ControlPlane.start();
+  read = createRead(plane.database.db);
+});
+afterEach(() => plane.stop());
+
+const taskOf = async (runId: string, step = 'a'): Promise<string> => {
+  const [task] = await plane.rows<{ id: string }>(
+    'select id from runplane.tasks where run_id = $1 and step = $2',
+    [runId, step],
+  );
+  return task?.id ?? '';
+};
+const reasonOf = async (runId: string, step = 'a') => {
+  const id = await taskOf(runId, step);
+  return (await read.waiting.ofTasks([id])).get(id) ?? null;
+};
+/** A worker is heard of, and takes what there is. */
+const work = (limit = 1) => plane.claim(['a'], limit);
+
+test('tells for each task the first reason that holds', async () => {
+  await plane.agent('a', { maxConcurrentTasks: 1 });
+  await plane.job('one', ['a', { name: 'b', agent: 'a', dependsOn: ['a'] }]);
+  const first = await plane.launch('one');
+  expect(await reasonOf(first)).toMatchObject({ reason: 'NO_WORKER', until: null });
+  const [task] = await work();
+  expect(await reasonOf(first)).toBeNull();
+  expect(await reasonOf(first, 'b')).toMatchObject({ reason: 'DEPENDENCY', detail: 'It waits for: a.' });
+
+  const second = await plane.launch('one');
+  expect(await reasonOf(second)).toMatchObject({
+    reason: 'CONCURRENCY_LIMIT',
+    detail: 'Agent a runs 1 of 1 tasks.',
+  });
+  await plane.services.configuration.pauseAgent({ name: 'a' }, actor);
+  expect(await reasonOf(second)).toMatchObject({ reason: 'AGENT_PAUSED' });
+  await plane.services.configuration.pauseQueue({ name: 'default' }, actor);
+  expect(await reasonOf(second)).toMatchObject({
+    reason: 'QUEUE_PAUSED',
+    detail: 'Queue default is paused.',
+  });
+  await plane.services.configuration.resumeQueue({ name: 'default' }, actor);
+  await plane.services.configuration.resumeAgent({ name: 'a' }, actor);
+  if (task) await plane.report(task, { status: 'COMPLETED' });
+  expect(await reasonOf(second)).toMatchObject({ reason: 'BEHIND_OTHERS' });
+  expect(await reasonOf(first)).toBeNull();
+});
+
+test('tells until when a task was put off', async () => {
+  await plane.agent('a', { retryPolicy: { backoff: 'FIXED', initialDelaySeconds: 100, jitter: 0 } });
+  await plane.job('one', ['a']);
+  const availableAt = new Date(Date.now() + 3_600_000);
+  const later = await plane.launch('one', { availableAt });
+  expect(await reasonOf(later)).toMatchObject({ reason: 'NOT_BEFORE', until: availableAt });
+
+  const failing = await plane.launch('one');
+  const [task] = await work();
+  if (task) await plane.report(task, { status: 'FAILED', error: { code: 'E', message: 'no' } });
+  const waiting = await reasonOf(failing);
+  expect(waiting?.reason).toBe('RETRY_BACKOFF');
+  expect((waiting?.until?.getTime() ?? 0) - (waiting?.since.getTime() ?? 0)).toBe(100_000);
+});
+
+test('names the throttle that is full, and the one that its provider holds back', async () => {
+  await plane.services.configuration.saveThrottle({ name: 'api', maxConcurrentTasks: 1 }, actor);
+  await plane.agent('a', { throttles: ['api'] });
+  await plane.agent('b', { throttles: ['api'] });
+  await plane.job('one', ['a']);
+  await plane.job('other', ['b']);
+  await plane.launch('other');
+  const [task] = await plane.claim(['b']);
+  const run = await plane.launch('one');
+  expect(await reasonOf(run)).toMatchObject({
+    reason: 'CONCURRENCY_LIMIT',
+    detail: 'Throttle api has 1 of 1 tasks.',
+  });
+  if (!task) throw new Error('nothing to claim');
+  const error = { code: '429', message: 'slow down', kind: 'RATE_LIMITED', retryAfterSeconds: 60 } as const;
+  await plane.report(task, { status: 'FAILED', error });
+  const waiting = await reasonOf(run);
+  expect(waiting).toMatchObject({ reason: 'PROVIDER_BACKOFF' });
+  expect(waiting?.until?.getTime()).toBeGreaterThan(Date.now() + 50_000);
+});
+
+test('tells of an earlier task of the same serial key', async () => {
+  await plane.agent('a');
+  await plane.job('one', ['a']);
+  const first = await plane.launch('one', { serialKey: 's' });
+  const second = await plane.launch('one', { serialKey: 's' });
+  await work();
+  expect(await reasonOf(first)).toBeNull();
+  expect(await reasonOf(second)).toMatchObject({ reason: 'SERIAL_KEY' });
+});
+
+test('a worker that was not heard of for a minute serves nobody', async () => {
+  await plane.agent('a');
+  await plane.job('one', ['a']);
+  await work();
+  const run = await plane.launch('one');
+  expect(await reasonOf(run)).toMatchObject({ reason: 'BEHIND_OTHERS' });
+  expect((await read.workers.list(true, {})).edges).toHaveLength(1);
+  await plane.rows(`update runplane.workers set last_seen_at = runplane.clock() - interval '61 seconds'`);
+  expect(await reasonOf(run)).toMatchObject({ reason: 'NO_WORKER' });
+  expect((await read.workers.list(true, {})).edges).toHaveLength(0);
+  expect((await read.workers.list(false, {})).edges).toHaveLength(1);
+});
