@@ -9,7 +9,7 @@ import type { InlineHandler } from './dispatch/handlers.ts';
 import type { GraphQLContext, Scope } from './graphql/context.ts';
 import { buildSchema } from './graphql/schema.ts';
 import { type HttpServer, startHttpServer } from './http/server.ts';
-import { installKnowledge, knowledgeHandlers } from './knowledge/index.ts';
+import { createKnowledgeHandlers, installKnowledge } from './knowledge/index.ts';
 import { seedRegistry } from './operator/seed-registry.ts';
 import { createLoaders } from './read/loaders.ts';
 import { createRead } from './read/read.ts';
@@ -26,7 +26,16 @@ export interface App {
 }
 
 // Authentication is off on a loopback host, the only place where a server starts so far.
-const allScopes: readonly Scope[] = ['READ', 'PAYLOAD_READ', 'LAUNCH', 'PUBLISH', 'WORK', 'OPERATE', 'CONFIGURE', 'ADMIN'];
+const allScopes: readonly Scope[] = [
+  'READ',
+  'PAYLOAD_READ',
+  'LAUNCH',
+  'PUBLISH',
+  'WORK',
+  'OPERATE',
+  'CONFIGURE',
+  'ADMIN',
+];
 
 export interface AppOptions {
   config: Config;
@@ -68,11 +77,14 @@ async function start(
   const directUrl = config.database.listenUrl ?? connectionString;
   onProgress('applying migrations');
   const stored = await migrate(directUrl);
-  const installation = config.secretKey === null ? stored : { ...stored, secretKey: createHash('sha256').update(config.secretKey).digest() };
+  const installation =
+    config.secretKey === null
+      ? stored
+      : { ...stored, secretKey: createHash('sha256').update(config.secretKey).digest() };
   const scheduler = config.roles.includes('scheduler');
-  const allHandlers = new Map([...knowledgeHandlers, ...handlers]);
+  const allHandlers = new Map([...createKnowledgeHandlers(() => services.db), ...handlers]);
 
-  const services = await startServices({
+  const services: Services = await startServices({
     database: {
       connectionString,
       maxConnections: config.database.connections,
@@ -140,7 +152,8 @@ async function notReady(services: Services): Promise<string[]> {
   } catch (error) {
     reasons.push(`database: ${error instanceof Error ? error.message : String(error)}`);
   }
-  if (!services.signal.listening) reasons.push('listener: not connected, changes of other replicas are seen within a second');
+  if (!services.signal.listening)
+    reasons.push('listener: not connected, changes of other replicas are seen within a second');
   return reasons;
 }
 

@@ -55,14 +55,21 @@ export interface Services {
 
 export async function startServices(options: ServicesOptions): Promise<Services> {
   const { installation, log } = options;
-  const onPoolError = (error: Error): void => log.warn({ error: error.message }, 'a database connection was lost');
+  const onPoolError = (error: Error): void =>
+    log.warn({ error: error.message }, 'a database connection was lost');
   const db = new Database({ ...options.database, applicationName: 'runplane', onError: onPoolError });
   // Heartbeats never queue behind other work: a lease must not be lost because the pool is busy.
-  const heartbeatDb = new Database({ ...options.database, maxConnections: 1, applicationName: 'runplane-heartbeats', onError: onPoolError });
+  const heartbeatDb = new Database({
+    ...options.database,
+    maxConnections: 1,
+    applicationName: 'runplane-heartbeats',
+    onError: onPoolError,
+  });
   const signal = new Signal({ connectionString: options.listenUrl, log });
   await signal.start();
   const onCommit = (): void => signal.changed();
-  const onError = (error: unknown, duty: string): void => log.error({ error: String(error), duty }, 'a background duty failed and is repeated');
+  const onError = (error: unknown, duty: string): void =>
+    log.error({ error: String(error), duty }, 'a background duty failed and is repeated');
 
   const reader = new LogReader(db, signal, (error) => onError(error, 'change log reader'));
   const intake = createIntake({ db, installation, onCommit });
@@ -71,7 +78,14 @@ export async function startServices(options: ServicesOptions): Promise<Services>
   const workers = new WorkerRegistry(db);
   const ready = new ReadyWatch({ db, signal, onError });
   ready.start();
-  const dispatch = createPullDispatch({ db, ready, heartbeats, workers, secretKey: installation.secretKey, onCommit });
+  const dispatch = createPullDispatch({
+    db,
+    ready,
+    heartbeats,
+    workers,
+    secretKey: installation.secretKey,
+    onCommit,
+  });
   const duties: Duty[] = [];
   let inline: InlineDispatch | null = null;
   if (options.scheduler) {

@@ -27,12 +27,20 @@ export const encodeCursor = (epoch: string, position: Position): string =>
 
 /** The position of a cursor, or why there is none. */
 export function decodeCursor(epoch: string, cursor: string): Position {
-  const match = /^c1\.([0-9a-f]{8})\.(\d{1,20})\.(\d{1,16})$/.exec(Buffer.from(cursor, 'base64url').toString());
+  const match = /^c1\.([0-9a-f]{8})\.(\d{1,20})\.(\d{1,16})$/.exec(
+    Buffer.from(cursor, 'base64url').toString(),
+  );
   if (!match) {
-    throw new CursorError('INVALID_CURSOR', 'The cursor is not one of the change log; use one that a message, a launch or changeLogCursor gave.');
+    throw new CursorError(
+      'INVALID_CURSOR',
+      'The cursor is not one of the change log; use one that a message, a launch or changeLogCursor gave.',
+    );
   }
   if (match[1] !== epoch.slice(0, 8)) {
-    throw new CursorError('CURSOR_EXPIRED', 'The cursor is of another database (or of before a restore); query the present state and subscribe anew.');
+    throw new CursorError(
+      'CURSOR_EXPIRED',
+      'The cursor is of another database (or of before a restore); query the present state and subscribe anew.',
+    );
   }
   return { xid: BigInt(match[2] ?? ''), id: Number(match[3]) };
 }

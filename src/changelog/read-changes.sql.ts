@@ -68,8 +68,15 @@ select ${details}, (select count(*)::int from page) as "pageSize", (select l.xid
 
 const withId = (row: Omit<LoggedChange, 'id'>): LoggedChange => ({ ...row, id: changeUuid(row.number) });
 
-export async function readSince(db: Queryable, snapshot: string): Promise<{ snapshot: string; changes: LoggedChange[] }> {
-  const { rows } = await db.query<LoggedChange & { snapshot: string }>({ name: 'changes-since', text: sinceSql, values: [snapshot] });
+export async function readSince(
+  db: Queryable,
+  snapshot: string,
+): Promise<{ snapshot: string; changes: LoggedChange[] }> {
+  const { rows } = await db.query<LoggedChange & { snapshot: string }>({
+    name: 'changes-since',
+    text: sinceSql,
+    values: [snapshot],
+  });
   return {
     snapshot: rows[0]?.snapshot ?? snapshot,
     changes: rows.filter((row) => row.number !== null).map(withId),
@@ -83,7 +90,12 @@ export interface Page {
   full: boolean;
 }
 
-export async function readPage(db: Queryable, after: Position, snapshot: string, limit: number): Promise<Page> {
+export async function readPage(
+  db: Queryable,
+  after: Position,
+  snapshot: string,
+  limit: number,
+): Promise<Page> {
   const { rows } = await db.query<LoggedChange & { pageSize: number; lastXid: string; lastNumber: number }>({
     name: 'changes-page',
     text: pageSql,
@@ -98,7 +110,10 @@ export async function readPage(db: Queryable, after: Position, snapshot: string,
 }
 
 export async function readSnapshot(db: Queryable): Promise<string> {
-  const { rows } = await db.query<{ snapshot: string }>({ name: 'snapshot', text: 'select pg_current_snapshot()::text as snapshot' });
+  const { rows } = await db.query<{ snapshot: string }>({
+    name: 'snapshot',
+    text: 'select pg_current_snapshot()::text as snapshot',
+  });
   return rows[0]?.snapshot ?? '';
 }
 

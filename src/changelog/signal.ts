@@ -30,6 +30,7 @@ export class Signal {
   #reconnectTimer: NodeJS.Timeout | null = null;
   #aliveTimer: NodeJS.Timeout | null = null;
   #attempt = 0;
+  #sending: Promise<unknown> = Promise.resolve();
 
   constructor(options: SignalOptions) {
     this.#options = options;
@@ -84,7 +85,7 @@ export class Signal {
     this.#lastNotify = performance.now();
     const client = this.#client;
     // While there is no connection the others poll each second, as this process does.
-    client?.query(`notify ${channel}`).catch((error: Error) => this.#lost(client, error));
+    if (client) this.#send(client, `notify ${channel}`).catch((error: unknown) => this.#lost(client, error));
   }
 
   async #connect(): Promise<void> {
@@ -106,6 +107,7 @@ export class Signal {
     if (this.#stopped) return client.end();
     if (this.#attempt > 0) this.#options.log.info({}, 'listening to other replicas again');
     this.#attempt = 0;
+    this.#sending = Promise.resolve();
     this.#client = client;
     this.#proveAlive(client);
     // What happened before LISTEN was committed is read now.
@@ -116,12 +118,12 @@ export class Signal {
   #proveAlive(client: pg.Client): void {
     this.#aliveTimer = setTimeout(() => {
       const late = setTimeout(() => this.#lost(client, new Error('no answer for 5 s')), proveAliveTimeoutMs);
-      client.query('select 1').then(
+      this.#send(client, 'select 1').then(
         () => {
           clearTimeout(late);
           if (this.#client === client) this.#proveAlive(client);
         },
-        (error: Error) => {
+        (error: unknown) => {
           clearTimeout(late);
           this.#lost(client, error);
         },
@@ -129,7 +131,14 @@ export class Signal {
     }, proveAliveEveryMs);
   }
 
-  #lost(client: pg.Client, error: Error): void {
+  /** One statement after the other: the connection takes no second one while it has one. */
+  #send(client: pg.Client, statement: string): Promise<unknown> {
+    const sent = this.#sending.then(() => client.query(statement));
+    this.#sending = sent.catch(() => {});
+    return sent;
+  }
+
+  #lost(client: pg.Client, error: unknown): void {
     if (this.#client !== client) return;
     this.#client = null;
     if (this.#aliveTimer) clearTimeout(this.#aliveTimer);
@@ -142,7 +151,10 @@ export class Signal {
     if (this.#stopped) return;
     this.#attempt++;
     const wait = Math.min(10_000, 250 * 2 ** Math.min(this.#attempt, 6)) * (0.5 + Math.random() / 2);
-    this.#options.log.warn({ error: String(error), retryInMs: Math.round(wait) }, 'not listening to other replicas, polling instead');
+    this.#options.log.warn(
+      { error: String(error), retryInMs: Math.round(wait) },
+      'not listening to other replicas, polling instead',
+    );
     this.#reconnectTimer = setTimeout(() => void this.#connect(), wait);
   }
 

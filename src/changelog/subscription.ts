@@ -113,7 +113,11 @@ export class Subscription<Change> implements AsyncIterableIterator<Changes<Chang
     }
     if (this.#position.xid > endOf(this.#joinedAt)) {
       await this.return();
-      throw new CursorError('CURSOR_EXPIRED', 'The cursor is ahead of this database; query the present state and subscribe anew.', this.#cursor({ xid: horizonOf(this.#joinedAt), id: 0 }));
+      throw new CursorError(
+        'CURSOR_EXPIRED',
+        'The cursor is ahead of this database; query the present state and subscribe anew.',
+        this.#cursor({ xid: horizonOf(this.#joinedAt), id: 0 }),
+      );
     }
     this.#mode = 'BACKLOG';
   }
@@ -197,7 +201,8 @@ export class Subscription<Change> implements AsyncIterableIterator<Changes<Chang
   }
 
   #follow(change: LoggedChange): void {
-    if (change.taskId === null && isTerminal(change.toStatus as RunStatus)) this.#remainingRuns?.delete(change.runId);
+    if (change.taskId === null && isTerminal(change.toStatus as RunStatus))
+      this.#remainingRuns?.delete(change.runId);
   }
 
   #cursor(position: Position): string {
@@ -205,4 +210,5 @@ export class Subscription<Change> implements AsyncIterableIterator<Changes<Chang
   }
 }
 
-const later = (a: Position, b: Position): Position => (a.xid > b.xid || (a.xid === b.xid && a.id > b.id) ? a : b);
+const later = (a: Position, b: Position): Position =>
+  a.xid > b.xid || (a.xid === b.xid && a.id > b.id) ? a : b;

@@ -18,8 +18,24 @@ export interface RunSummary {
 }
 export interface TraceSummary {
   events: { nodes: { id: string; topic: string; receivedAt: string }[] };
-  tasks: { nodes: { id: string; step: string; status: string; agent: { name: string }; startedAt: string | null; finishedAt: string | null }[] };
-  materializations: { nodes: { at: string; partition: string | null; asset: { key: string }; inputs: { nodes: { asset: { key: string } }[] } }[] };
+  tasks: {
+    nodes: {
+      id: string;
+      step: string;
+      status: string;
+      agent: { name: string };
+      startedAt: string | null;
+      finishedAt: string | null;
+    }[];
+  };
+  materializations: {
+    nodes: {
+      at: string;
+      partition: string | null;
+      asset: { key: string };
+      inputs: { nodes: { asset: { key: string } }[] };
+    }[];
+  };
 }
 
 const time = (at: string): string => at.slice(11, 23);
@@ -37,7 +53,10 @@ export function printChange(change: TaskChange): void {
 export function printTrace(correlationId: string, trace: TraceSummary): void {
   const lines = [
     ...trace.events.nodes.map((event) => ({ at: event.receivedAt, text: `event            ${event.topic}` })),
-    ...trace.tasks.nodes.map((task) => ({ at: task.startedAt ?? task.finishedAt ?? '', text: `task             ${task.agent.name} / ${task.step}: ${task.status}` })),
+    ...trace.tasks.nodes.map((task) => ({
+      at: task.startedAt ?? task.finishedAt ?? '',
+      text: `task             ${task.agent.name} / ${task.step}: ${task.status}`,
+    })),
     ...trace.materializations.nodes.map((made) => ({
       at: made.at,
       text: `materialization  ${made.asset.key}${made.inputs.nodes.length > 0 ? ` from ${made.inputs.nodes.map((input) => input.asset.key).join(', ')}` : ''}`,
@@ -49,13 +68,20 @@ export function printTrace(correlationId: string, trace: TraceSummary): void {
 
 export function printTotals(runs: readonly RunSummary[], url: string): void {
   const sum = (of: (run: RunSummary) => number): number => runs.reduce((total, run) => total + of(run), 0);
-  const tasks = sum((run) => (run.taskCounts?.completed ?? 0) + (run.taskCounts?.failed ?? 0) + (run.taskCounts?.cancelled ?? 0));
+  const tasks = sum(
+    (run) =>
+      (run.taskCounts?.completed ?? 0) + (run.taskCounts?.failed ?? 0) + (run.taskCounts?.cancelled ?? 0),
+  );
   console.log('\nTotals');
-  console.log(`  runs                ${runs.length} (${runs.filter((run) => run.status === 'COMPLETED').length} completed)`);
+  console.log(
+    `  runs                ${runs.length} (${runs.filter((run) => run.status === 'COMPLETED').length} completed)`,
+  );
   console.log(`  tasks               ${tasks}`);
   console.log(`  tokens              ${sum((run) => run.usage?.totalTokens ?? 0)}`);
   console.log(`  given costs         ${sum((run) => Number(run.cost?.llm ?? 0)).toFixed(6)} USD`);
-  console.log(`  unpriced attempts   ${sum((run) => run.cost?.unpricedAttempts ?? 0)} (their model's price is not known, so no cost is invented)`);
+  console.log(
+    `  unpriced attempts   ${sum((run) => run.cost?.unpricedAttempts ?? 0)} (their model's price is not known, so no cost is invented)`,
+  );
   console.log('\nWhere to go next');
   console.log(`  GraphQL             ${url}/graphql (see examples/curl.md)`);
   console.log('  your first job      README.md, "Your first job"');

@@ -3,7 +3,14 @@ import pino from 'pino';
 import { startApp } from '../app.ts';
 import { readConfig } from '../config.ts';
 import { explainStartError } from '../start-error.ts';
-import { printChange, printTotals, printTrace, type RunSummary, type TaskChange, type TraceSummary } from './demo-report.ts';
+import {
+  printChange,
+  printTotals,
+  printTrace,
+  type RunSummary,
+  type TaskChange,
+  type TraceSummary,
+} from './demo-report.ts';
 import { GraphQLClient } from './graphql-client.ts';
 
 /** Publishes the example events through the API and shows what becomes of them, as any client would see it. */
@@ -44,7 +51,10 @@ async function main(): Promise<void> {
   const runs = await publishAndWatch(client);
   const correlationId = mostShared(runs.map((run) => run.correlationId));
   if (correlationId !== null) {
-    printTrace(correlationId, (await client.send<{ trace: TraceSummary }>('DemoTrace', { correlationId })).trace);
+    printTrace(
+      correlationId,
+      (await client.send<{ trace: TraceSummary }>('DemoTrace', { correlationId })).trace,
+    );
   }
   printTotals(runs, url);
   if (process.argv.includes('--exit')) await app.stop();
@@ -55,7 +65,11 @@ async function publishAndWatch(client: GraphQLClient): Promise<RunSummary[]> {
   const { changeLogCursor: after } = await client.send<{ changeLogCursor: string }>('DemoStart');
   const left = new AbortController();
   const printing = printChanges(client, after, left.signal);
-  const ends = client.stream<{ runStatusChanged: { changes: { runId: string; toStatus: string }[] } }>('DemoWatchRuns', { after }, left.signal);
+  const ends = client.stream<{ runStatusChanged: { changes: { runId: string; toStatus: string }[] } }>(
+    'DemoWatchRuns',
+    { after },
+    left.signal,
+  );
 
   const runIds = await publish(client);
   // Runs of events that were published before are over already: only the others are waited for.
@@ -63,7 +77,8 @@ async function publishAndWatch(client: GraphQLClient): Promise<RunSummary[]> {
   const open = new Set(before.filter((run) => !isTerminal(run.status)).map((run) => run.id));
   if (open.size > 0) {
     for await (const { runStatusChanged } of ends) {
-      for (const { runId, toStatus } of runStatusChanged.changes) if (isTerminal(toStatus)) open.delete(runId);
+      for (const { runId, toStatus } of runStatusChanged.changes)
+        if (isTerminal(toStatus)) open.delete(runId);
       if (open.size === 0) break;
     }
   }
@@ -74,7 +89,11 @@ async function publishAndWatch(client: GraphQLClient): Promise<RunSummary[]> {
 
 async function printChanges(client: GraphQLClient, after: string, signal: AbortSignal): Promise<void> {
   try {
-    for await (const { taskStatusChanged } of client.stream<{ taskStatusChanged: { changes: TaskChange[] } }>('DemoWatch', { after }, signal)) {
+    for await (const { taskStatusChanged } of client.stream<{ taskStatusChanged: { changes: TaskChange[] } }>(
+      'DemoWatch',
+      { after },
+      signal,
+    )) {
       for (const change of taskStatusChanged.changes) printChange(change);
     }
   } catch (error) {
@@ -87,15 +106,22 @@ async function publish(client: GraphQLClient): Promise<string[]> {
   const inputs = readdirSync(exampleEvents)
     .filter((file) => file.endsWith('.jsonl'))
     .sort()
-    .flatMap((file) => readFileSync(new URL(file, exampleEvents), 'utf8').split('\n').filter((line) => line !== ''))
+    .flatMap((file) =>
+      readFileSync(new URL(file, exampleEvents), 'utf8')
+        .split('\n')
+        .filter((line) => line !== ''),
+    )
     .map((line) => JSON.parse(line) as { topic: string });
   const { publishEvents } = await client.send<{ publishEvents: PublishOutcome[] }>('DemoPublish', { inputs });
   for (const [i, outcome] of publishEvents.entries()) {
     const topic = inputs[i]?.topic ?? '';
     if (outcome.__typename !== 'PublishEventSuccess') {
-      console.log(`refused   ${topic}: ${outcome.message ?? ''}${outcome.field ? ` (${outcome.field})` : ''}`);
+      console.log(
+        `refused   ${topic}: ${outcome.message ?? ''}${outcome.field ? ` (${outcome.field})` : ''}`,
+      );
     } else if (outcome.replayed) console.log(`repeated  ${topic}: known already, nothing launched twice`);
-    for (const { route, message } of outcome.refusals ?? []) console.log(`refused   ${topic} by route ${route}: ${message}`);
+    for (const { route, message } of outcome.refusals ?? [])
+      console.log(`refused   ${topic} by route ${route}: ${message}`);
   }
   const runIds = publishEvents.flatMap((outcome) => outcome.runIds ?? []);
   console.log(`published ${inputs.length} events, which launched ${new Set(runIds).size} runs\n`);
@@ -106,7 +132,9 @@ async function readRuns(client: GraphQLClient, ids: readonly string[]): Promise<
   const page = 200;
   const found: RunSummary[] = [];
   for (let at = 0; at < ids.length; at += page) {
-    const { runs } = await client.send<{ runs: { nodes: RunSummary[] } }>('DemoRuns', { ids: ids.slice(at, at + page) });
+    const { runs } = await client.send<{ runs: { nodes: RunSummary[] } }>('DemoRuns', {
+      ids: ids.slice(at, at + page),
+    });
     found.push(...runs.nodes);
   }
   return found;

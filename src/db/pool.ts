@@ -58,11 +58,8 @@ export class Database implements Queryable {
       max: options.maxConnections,
       application_name: options.applicationName,
       idleTimeoutMillis: 60_000,
-      ...(options.ownSessions && {
-        onConnect: async (client: pg.ClientBase) => {
-          await client.query(session);
-        },
-      }),
+      // pg-pool awaits what this returns, though its type says otherwise.
+      ...(options.ownSessions && { onConnect: (client: pg.ClientBase): unknown => client.query(session) }),
     });
     this.pool.on('error', (error) => {
       if (!this.pool.ending) options.onError(error);

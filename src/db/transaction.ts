@@ -10,7 +10,10 @@ export const isRepeatable = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && error.code !== undefined && repeatable.has(error.code);
 
 /** Runs one statement as a transaction of its own: in a single round trip where sessions are our own. */
-export function statement<Row extends pg.QueryResultRow>(db: Database, text: Statement): Promise<pg.QueryResult<Row>> {
+export function statement<Row extends pg.QueryResultRow>(
+  db: Database,
+  text: Statement,
+): Promise<pg.QueryResult<Row>> {
   return repeated(() => (db.ownSessions ? db.query<Row>(text) : once(db, (tx) => tx.query<Row>(text))));
 }
 

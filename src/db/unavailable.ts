@@ -4,9 +4,17 @@ import { isRepeatable } from './transaction.ts';
 
 // Connection exceptions, insufficient resources, operator intervention (shutdown, cancelled statements).
 const unavailableClasses = ['08', '53', '57'];
-const systemCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EHOSTUNREACH']);
+const systemCodes = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'ENOTFOUND',
+  'EHOSTUNREACH',
+]);
 // The driver gives these no code.
-const driverMessages = /Connection terminated|timeout exceeded when trying to connect|not queryable|Cannot use a pool after/;
+const driverMessages =
+  /Connection terminated|timeout exceeded when trying to connect|not queryable|Cannot use a pool after/;
 
 /** Whether a statement failed because the database could not be reached or would not work now, whatever it said. */
 export function isUnavailable(error: unknown): boolean {

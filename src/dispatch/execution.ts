@@ -34,7 +34,8 @@ export class Execution {
   async run(handler: InlineHandler): Promise<Report | null> {
     const { signal } = this.#controller;
     const { timeoutSeconds } = this.task;
-    const timer = timeoutSeconds === null ? null : setTimeout(() => this.abort('TIMED_OUT'), timeoutSeconds * 1000);
+    const timer =
+      timeoutSeconds === null ? null : setTimeout(() => this.abort('TIMED_OUT'), timeoutSeconds * 1000);
     try {
       const result = await Promise.race([handler(toInlineTask(this.task), signal), abortion(signal)]);
       return this.#report({ status: 'COMPLETED', ...result });
@@ -55,7 +56,10 @@ export class Execution {
       return parseReport(result, this.task.attemptId);
     } catch (error) {
       // What the handler returned cannot be stored; saying so is the result.
-      return parseReport({ status: 'FAILED', error: { ...describe(error), code: 'INVALID_RESULT', kind: 'INVALID_OUTPUT' } }, this.task.attemptId);
+      return parseReport(
+        { status: 'FAILED', error: { ...describe(error), code: 'INVALID_RESULT', kind: 'INVALID_OUTPUT' } },
+        this.task.attemptId,
+      );
     }
   }
 }
@@ -72,7 +76,11 @@ function describe(error: unknown) {
     const { code, message, kind, retryAfterSeconds } = error;
     return { code, message, kind, retryAfterSeconds };
   }
-  return { code: 'HANDLER_ERROR', message: error instanceof Error ? error.message : String(error), kind: 'TRANSIENT' as const };
+  return {
+    code: 'HANDLER_ERROR',
+    message: error instanceof Error ? error.message : String(error),
+    kind: 'TRANSIENT' as const,
+  };
 }
 
 const toInlineTask = (task: ClaimedTask): InlineTask => ({

@@ -63,9 +63,15 @@ async function extend(tx: Queryable, heartbeats: readonly Heartbeat[]): Promise<
     values: [heartbeats.map(({ attemptId }) => attemptId)],
   });
   const held = new Map(rows.map(({ attemptId, ...lease }) => [attemptId, lease]));
-  const told = heartbeats.filter((h) => held.has(h.attemptId) && (h.progress !== null || h.checkpoint !== null));
+  const told = heartbeats.filter(
+    (h) => held.has(h.attemptId) && (h.progress !== null || h.checkpoint !== null),
+  );
   if (told.length > 0) {
-    const progress = told.map(({ attemptId, progress, checkpoint }) => ({ attempt_id: attemptId, progress, checkpoint }));
+    const progress = told.map(({ attemptId, progress, checkpoint }) => ({
+      attempt_id: attemptId,
+      progress,
+      checkpoint,
+    }));
     await tx.query({ name: 'save-progress', text: progressSql, values: [JSON.stringify(progress)] });
   }
   // Also of attempts whose lease is gone: the money was spent.

@@ -58,7 +58,10 @@ export class InlinePool {
     this.#stopped = true;
     for (const execution of this.#waiting.splice(0)) {
       execution.abort('SHUTDOWN');
-      void this.#finish(execution, execution.run(() => ({})));
+      void this.#finish(
+        execution,
+        execution.run(() => ({})),
+      );
     }
     for (const execution of this.#held.values()) execution.abort('SHUTDOWN');
   }

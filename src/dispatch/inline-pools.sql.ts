@@ -16,6 +16,10 @@ select p.name as pool, p.slots_per_replica as slots, array_agg(a.id) as "agentId
 
 /** Only agents whose handler this process has: in a rolling upgrade the replicas differ. */
 export async function readServedPools(db: Queryable, handlers: readonly string[]): Promise<ServedPool[]> {
-  const { rows } = await db.query<ServedPool & Record<string, unknown>>({ name: 'served-pools', text: servedSql, values: [handlers] });
+  const { rows } = await db.query<ServedPool & Record<string, unknown>>({
+    name: 'served-pools',
+    text: servedSql,
+    values: [handlers],
+  });
   return rows;
 }

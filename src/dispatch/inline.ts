@@ -7,7 +7,7 @@ import { Duty } from '../scheduler/duty.ts';
 import type { ReadyWatch } from '../scheduler/ready-watch.ts';
 import type { Execution } from './execution.ts';
 import type { InlineHandler } from './handlers.ts';
-import type { HeldLease, Heartbeats } from './heartbeats.ts';
+import type { Heartbeats, HeldLease } from './heartbeats.ts';
 import { InlinePool } from './inline-pool.ts';
 import { readServedPools, type ServedPool } from './inline-pools.sql.ts';
 import type { WorkerRegistry } from './worker-registry.ts';
@@ -70,7 +70,8 @@ export class InlineDispatch {
     for (const unwatch of this.#unwatch) unwatch();
     for (const pool of this.#pools.values()) pool.stop();
     const end = performance.now() + drainMs;
-    while (performance.now() < end && this.#executions().length > 0) await new Promise((resolve) => setTimeout(resolve, 10));
+    while (performance.now() < end && this.#executions().length > 0)
+      await new Promise((resolve) => setTimeout(resolve, 10));
     await this.#options.results.drained();
     await this.#duties[1]?.stop();
     if (this.#workerId !== null) await this.#options.workers.gone(this.#workerKey);
@@ -111,7 +112,13 @@ export class InlineDispatch {
       onError,
       claim: async (agentIds, limit) => {
         if (this.#workerId === null || agentIds.length === 0) return [];
-        const claimed = await claimTasks(db, { agentIds, limit, workerId: this.#workerId, claimKey: null, leaseSeconds: null });
+        const claimed = await claimTasks(db, {
+          agentIds,
+          limit,
+          workerId: this.#workerId,
+          claimKey: null,
+          leaseSeconds: null,
+        });
         if (claimed.length > 0) onCommit();
         return claimed;
       },
@@ -121,11 +128,18 @@ export class InlineDispatch {
   /** Extends the leases of which a third is over. */
   async #beat(): Promise<number> {
     const now = performance.now();
-    const due = this.#executions().filter(({ execution }) => now - execution.heardAt >= (execution.task.leaseSeconds * 1000) / 3);
+    const due = this.#executions().filter(
+      ({ execution }) => now - execution.heardAt >= (execution.task.leaseSeconds * 1000) / 3,
+    );
     await Promise.all(
       due.map(async ({ pool, execution }) => {
         execution.heardAt = now;
-        const held = await this.#options.heartbeats.beat({ attemptId: execution.task.attemptId, progress: null, checkpoint: null, usage: [] });
+        const held = await this.#options.heartbeats.beat({
+          attemptId: execution.task.attemptId,
+          progress: null,
+          checkpoint: null,
+          usage: [],
+        });
         this.#heed(pool, execution, held);
       }),
     );
@@ -139,6 +153,8 @@ export class InlineDispatch {
   }
 
   #executions(): { pool: InlinePool; execution: Execution }[] {
-    return [...this.#pools.values()].flatMap((pool) => [...pool.executions].map((execution) => ({ pool, execution })));
+    return [...this.#pools.values()].flatMap((pool) =>
+      [...pool.executions].map((execution) => ({ pool, execution })),
+    );
   }
 }

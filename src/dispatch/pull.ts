@@ -10,7 +10,14 @@ import { parseUsage } from '../result/parse-usage.ts';
 import { type ClaimedTask, claimTasks } from '../scheduler/claim-tasks.ts';
 import type { ReadyWatch } from '../scheduler/ready-watch.ts';
 import type { Heartbeat, Heartbeats } from './heartbeats.ts';
-import type { Assignment, ClaimTasksInput, ClaimTasksOutcome, ExtendLeaseInput, LeaseStatus, PullDispatch } from './types.ts';
+import type {
+  Assignment,
+  ClaimTasksInput,
+  ClaimTasksOutcome,
+  ExtendLeaseInput,
+  LeaseStatus,
+  PullDispatch,
+} from './types.ts';
 import type { WorkerRegistry } from './worker-registry.ts';
 
 export interface PullDispatchOptions {
@@ -71,15 +78,26 @@ export function createPullDispatch(options: PullDispatchOptions): PullDispatch &
       if (claimed.length > 0) {
         work.leave();
         onCommit();
-        return { kind: 'ClaimTasksSuccess', assignments: claimed.map((task) => assignment(secretKey, task)), retryAfterSeconds: 0 };
+        return {
+          kind: 'ClaimTasksSuccess',
+          assignments: claimed.map((task) => assignment(secretKey, task)),
+          retryAfterSeconds: 0,
+        };
       }
-      if (end.aborted) return { kind: 'ClaimTasksSuccess', assignments: [], retryAfterSeconds: request.waitMs > 0 ? 0 : 1 };
+      if (end.aborted)
+        return { kind: 'ClaimTasksSuccess', assignments: [], retryAfterSeconds: request.waitMs > 0 ? 0 : 1 };
       await work.there;
     }
   };
 
   const extend = async (input: ExtendLeaseInput, index: number): Promise<LeaseStatus> => {
-    const stale: LeaseStatus = { attemptId: input.attemptId, state: 'STALE', leaseSeconds: null, leaseExpiresAt: null, cancelDeadline: null };
+    const stale: LeaseStatus = {
+      attemptId: input.attemptId,
+      state: 'STALE',
+      leaseSeconds: null,
+      leaseExpiresAt: null,
+      cancelDeadline: null,
+    };
     const attemptId = fromPublicId('att', input.attemptId);
     if (attemptId === null || !isLeaseToken(secretKey, attemptId, input.leaseToken)) return stale;
     const held = await heartbeats.beat(parseHeartbeat(input, attemptId, `leases[${index}]`));
@@ -101,7 +119,11 @@ export function createPullDispatch(options: PullDispatchOptions): PullDispatch &
 }
 
 /** Settles when there may be work, or at the end of the wait. Begun before the claim, so that none slips between. */
-function waitForWork(ready: ReadyWatch, agentIds: readonly string[], end: AbortSignal): { there: Promise<void>; leave: () => void } {
+function waitForWork(
+  ready: ReadyWatch,
+  agentIds: readonly string[],
+  end: AbortSignal,
+): { there: Promise<void>; leave: () => void } {
   let leave = (): void => {};
   const there = new Promise<void>((resolve) => {
     if (end.aborted) return resolve();
@@ -134,7 +156,9 @@ function parseClaim(input: ClaimTasksInput): Claim {
     slots: slots === null ? null : parseInteger(slots, 'slots', 0, limits.slots),
     waitMs: (waitSeconds ?? 0) * 1000,
     leaseSeconds:
-      leaseSeconds === null ? null : parseInteger(leaseSeconds, 'leaseSeconds', limits.leaseSeconds.min, limits.leaseSeconds.max),
+      leaseSeconds === null
+        ? null
+        : parseInteger(leaseSeconds, 'leaseSeconds', limits.leaseSeconds.min, limits.leaseSeconds.max),
     claimKey: parseOptionalName(input.idempotencyKey, 'idempotencyKey'),
   };
 }
@@ -154,7 +178,8 @@ async function findAgents(db: Database, claim: Claim) {
     for (const [i, name] of claim.agents?.entries() ?? []) {
       const agent = rows.find((row) => row.name === name);
       if (!agent) throw new InvalidInputError(`agents[${i}]`, `There is no agent ${JSON.stringify(name)}.`);
-      if (agent.dispatch !== 'PULL') throw new InvalidInputError(`agents[${i}]`, `Agent ${name} is not dispatched to workers.`);
+      if (agent.dispatch !== 'PULL')
+        throw new InvalidInputError(`agents[${i}]`, `Agent ${name} is not dispatched to workers.`);
     }
     return rows.filter((row) => row.dispatch === 'PULL' && (claim.pool === null || row.pool === claim.pool));
   });
@@ -168,7 +193,10 @@ function parseHeartbeat(input: ExtendLeaseInput, attemptId: string, at: string):
   const usage = parseUsage(input.usage, `${at}.usage`);
   const unnamed = usage.findIndex((entry) => entry.responseId === null);
   if (unnamed >= 0) {
-    throw new InvalidInputError(`${at}.usage[${unnamed}].responseId`, 'Usage in a heartbeat needs a responseId, so that it counts once.');
+    throw new InvalidInputError(
+      `${at}.usage[${unnamed}].responseId`,
+      'Usage in a heartbeat needs a responseId, so that it counts once.',
+    );
   }
   const checkpoint = input.checkpoint ?? null;
   return {
@@ -177,7 +205,12 @@ function parseHeartbeat(input: ExtendLeaseInput, attemptId: string, at: string):
     checkpoint:
       checkpoint === null
         ? null
-        : { value: checkJson(checkpoint, `${at}.checkpoint`, { repair: true, maxBytes: limits.checkpointBytes }).value },
+        : {
+            value: checkJson(checkpoint, `${at}.checkpoint`, {
+              repair: true,
+              maxBytes: limits.checkpointBytes,
+            }).value,
+          },
     usage,
   };
 }
@@ -188,7 +221,8 @@ function assignment(secretKey: Buffer, task: ClaimedTask): Assignment {
     ...rest,
     leaseToken: leaseToken(secretKey, task.attemptId),
     leaseExpiresAt: expiresAt,
-    timeoutAt: task.timeoutSeconds === null ? null : new Date(task.startedAt.getTime() + task.timeoutSeconds * 1000),
+    timeoutAt:
+      task.timeoutSeconds === null ? null : new Date(task.startedAt.getTime() + task.timeoutSeconds * 1000),
     traceparent: traceparent(task.attemptId),
   };
 }

@@ -38,7 +38,15 @@ export class WorkerRegistry {
     const { rows } = await this.#db.query<{ id: string }>({
       name: 'save-worker',
       text: saveSql,
-      values: [newUuid(), worker.workerKey, worker.name, worker.client, worker.agents, worker.pools, worker.slots],
+      values: [
+        newUuid(),
+        worker.workerKey,
+        worker.name,
+        worker.client,
+        worker.agents,
+        worker.pools,
+        worker.slots,
+      ],
     });
     const id = rows[0]?.id ?? '';
     // Forgetting all now and then only costs one write for each that is still there.

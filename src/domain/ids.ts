@@ -25,7 +25,8 @@ export type IdPrefix =
 export const newUuid = (): string => uuidv7();
 
 /** The public id of a stored UUID: a TypeID such as run_01j9…, sortable by time. */
-export const toPublicId = (prefix: IdPrefix, uuid: string): string => TypeID.fromUUID(prefix, uuid).toString();
+export const toPublicId = (prefix: IdPrefix, uuid: string): string =>
+  TypeID.fromUUID(prefix, uuid).toString();
 
 /** The UUID behind a public id; null when the text is no id of that kind. */
 export function fromPublicId(prefix: IdPrefix, id: string): string | null {

@@ -36,7 +36,10 @@ export function checkJson(
   const text = (s: string, where: string): string => {
     if (!unstorable.test(s)) return s;
     if (!repair) {
-      throw new InvalidInputError(field, `${where} contains NUL or an unpaired surrogate, which cannot be stored.`);
+      throw new InvalidInputError(
+        field,
+        `${where} contains NUL or an unpaired surrogate, which cannot be stored.`,
+      );
     }
     repaired = true;
     return repairText(s);
@@ -54,9 +57,13 @@ export function checkJson(
       case 'boolean':
         return v;
       case 'number':
-        if (!Number.isFinite(v)) throw new InvalidInputError(field, `${field} contains a number that is not finite.`);
+        if (!Number.isFinite(v))
+          throw new InvalidInputError(field, `${field} contains a number that is not finite.`);
         if (Number.isInteger(v) && !Number.isSafeInteger(v) && Math.abs(v) < 1e21) {
-          throw new InvalidInputError(field, `${field} contains an integer beyond 2^53; send it as a string.`);
+          throw new InvalidInputError(
+            field,
+            `${field} contains an integer beyond 2^53; send it as a string.`,
+          );
         }
         return v;
       case 'object':
@@ -68,13 +75,15 @@ export function checkJson(
     if (Array.isArray(v)) return v.map((entry) => walk(entry, depth + 1));
     const copy: JsonObject = {};
     for (const [key, entry] of Object.entries(v)) {
-      if (forbiddenKeys.has(key)) throw new InvalidInputError(field, `${field} has a key ${key}, which is not allowed.`);
+      if (forbiddenKeys.has(key))
+        throw new InvalidInputError(field, `${field} has a key ${key}, which is not allowed.`);
       copy[text(key, `a key of ${field}`)] = walk(entry, depth + 1);
     }
     return copy;
   };
   const checked = walk(value, 1);
   const bytes = Buffer.byteLength(JSON.stringify(checked));
-  if (bytes > maxBytes) throw new InvalidInputError(field, `${field} is ${bytes} bytes; at most ${maxBytes} are allowed.`);
+  if (bytes > maxBytes)
+    throw new InvalidInputError(field, `${field} is ${bytes} bytes; at most ${maxBytes} are allowed.`);
   return { value: checked, repaired };
 }

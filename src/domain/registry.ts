@@ -19,7 +19,12 @@ export const shippedPools: readonly PoolDefinition[] = [
       { name: 'interactive', weight: 3, sharedWeight: 3 },
     ],
   },
-  { name: 'postprocess', slotsPerReplica: 2, elastic: false, queues: [{ name: 'postprocess', weight: 1, sharedWeight: 0 }] },
+  {
+    name: 'postprocess',
+    slotsPerReplica: 2,
+    elastic: false,
+    queues: [{ name: 'postprocess', weight: 1, sharedWeight: 0 }],
+  },
   {
     name: 'enrichment',
     slotsPerReplica: 12,
@@ -42,7 +47,12 @@ export const shippedPools: readonly PoolDefinition[] = [
     ],
   },
   { name: 'shared', slotsPerReplica: 6, elastic: true, queues: [] },
-  { name: 'wiki', slotsPerReplica: 8, elastic: false, queues: [{ name: 'wiki', weight: 1, sharedWeight: 0 }] },
+  {
+    name: 'wiki',
+    slotsPerReplica: 8,
+    elastic: false,
+    queues: [{ name: 'wiki', weight: 1, sharedWeight: 0 }],
+  },
 ];
 
 export const defaultQueue = 'default';

@@ -1,4 +1,10 @@
-export type ErrorKind = 'TRANSIENT' | 'PERMANENT' | 'INVALID_OUTPUT' | 'RATE_LIMITED' | 'PROVIDER_DOWN' | 'QUOTA_EXHAUSTED';
+export type ErrorKind =
+  | 'TRANSIENT'
+  | 'PERMANENT'
+  | 'INVALID_OUTPUT'
+  | 'RATE_LIMITED'
+  | 'PROVIDER_DOWN'
+  | 'QUOTA_EXHAUSTED';
 export type Backoff = 'FIXED' | 'LINEAR' | 'EXPONENTIAL';
 
 export interface RetryOverride {
@@ -49,7 +55,9 @@ export interface Failure {
   retryAfterSeconds: number | null;
 }
 
-export type RetryDecision = { retry: true; counted: boolean; delaySeconds: number } | { retry: false; counted: boolean };
+export type RetryDecision =
+  | { retry: true; counted: boolean; delaySeconds: number }
+  | { retry: false; counted: boolean };
 
 /** Decides whether a failed attempt is repeated and when. random is from 0 up to 1. */
 export function decideRetry(
@@ -65,7 +73,8 @@ export function decideRetry(
   const used = history.counted + (counted ? 1 : 0);
   const mayRetry = override ? override.retry : failure.kind !== 'PERMANENT';
   if (!mayRetry || used >= maxAttempts) return { retry: false, counted };
-  const base = override?.delaySeconds ?? failure.retryAfterSeconds ?? backoffSeconds(policy, Math.max(1, used));
+  const base =
+    override?.delaySeconds ?? failure.retryAfterSeconds ?? backoffSeconds(policy, Math.max(1, used));
   const exact = override?.delaySeconds == null && failure.retryAfterSeconds !== null;
   // A provider's own retry-after is a lower bound: jitter may only add to it.
   const spread = exact ? 1 + policy.jitter * random : 1 + policy.jitter * (2 * random - 1);

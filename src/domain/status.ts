@@ -1,10 +1,24 @@
 export type TaskStatus = 'BLOCKED' | 'ENQUEUED' | 'PROCESSING' | 'COMPLETED' | 'FAILED' | 'CANCELLED';
 export type RunStatus = 'QUEUED' | 'RUNNING' | 'CANCELLING' | 'COMPLETED' | 'FAILED' | 'CANCELLED';
-export type AttemptStatus = 'RUNNING' | 'COMPLETED' | 'FAILED' | 'CANCELLED' | 'LOST' | 'RELEASED' | 'TIMED_OUT';
+export type AttemptStatus =
+  | 'RUNNING'
+  | 'COMPLETED'
+  | 'FAILED'
+  | 'CANCELLED'
+  | 'LOST'
+  | 'RELEASED'
+  | 'TIMED_OUT';
 /** What a worker can report. */
 export type ResultStatus = 'COMPLETED' | 'FAILED' | 'CANCELLED' | 'RELEASED';
 
-export const taskStatuses = ['BLOCKED', 'ENQUEUED', 'PROCESSING', 'COMPLETED', 'FAILED', 'CANCELLED'] as const;
+export const taskStatuses = [
+  'BLOCKED',
+  'ENQUEUED',
+  'PROCESSING',
+  'COMPLETED',
+  'FAILED',
+  'CANCELLED',
+] as const;
 export const runStatuses = ['QUEUED', 'RUNNING', 'CANCELLING', 'COMPLETED', 'FAILED', 'CANCELLED'] as const;
 const terminal = new Set<string>(['COMPLETED', 'FAILED', 'CANCELLED']);
 /** A terminal task or run changes no more by itself. */

@@ -13,7 +13,8 @@ export function parseName(value: string, field: string, maxBytes: number = limit
   const name = value.normalize('NFC');
   if (name.trim() === '') throw new InvalidInputError(field, `${field} is blank.`);
   const bytes = Buffer.byteLength(name);
-  if (bytes > maxBytes) throw new InvalidInputError(field, `${field} is ${bytes} bytes long; at most ${maxBytes} are allowed.`);
+  if (bytes > maxBytes)
+    throw new InvalidInputError(field, `${field} is ${bytes} bytes long; at most ${maxBytes} are allowed.`);
   return name;
 }
 
@@ -26,16 +27,25 @@ export interface LabelInput {
 }
 
 /** Labels as an object; a key given twice is refused. */
-export function parseLabels(labels: readonly LabelInput[] | null | undefined, field: string): Record<string, string> {
+export function parseLabels(
+  labels: readonly LabelInput[] | null | undefined,
+  field: string,
+): Record<string, string> {
   if (!labels) return {};
   if (labels.length > limits.labels) {
-    throw new InvalidInputError(field, `${field} has ${labels.length} labels; at most ${limits.labels} are allowed.`);
+    throw new InvalidInputError(
+      field,
+      `${field} has ${labels.length} labels; at most ${limits.labels} are allowed.`,
+    );
   }
   const parsedLabels: Record<string, string> = {};
   for (const [i, label] of labels.entries()) {
     const key = parseName(label.key, `${field}[${i}].key`, limits.labelKeyBytes);
     if (['__proto__', 'constructor', 'prototype'].includes(key) || key in parsedLabels) {
-      throw new InvalidInputError(`${field}[${i}].key`, `${field}[${i}].key is ${key}, which is not allowed or given twice.`);
+      throw new InvalidInputError(
+        `${field}[${i}].key`,
+        `${field}[${i}].key is ${key}, which is not allowed or given twice.`,
+      );
     }
     const { value } = label;
     if (!isStorable(value) || Buffer.byteLength(value) > limits.labelValueBytes) {

@@ -15,6 +15,7 @@ import { toRunFilter, toTaskFilter } from './filters.ts';
  */
 export class ChangeStream<Change> implements AsyncIterableIterator<Changes<Change>> {
   readonly #source: AsyncIterableIterator<Changes<Change>>;
+  #failed = false;
 
   constructor(open: () => AsyncIterableIterator<Changes<Change>>) {
     try {
@@ -29,9 +30,11 @@ export class ChangeStream<Change> implements AsyncIterableIterator<Changes<Chang
   }
 
   async next(): Promise<IteratorResult<Changes<Change>>> {
+    if (this.#failed) return { done: true, value: undefined };
     try {
       return await this.#source.next();
     } catch (error) {
+      this.#failed = true;
       throw streamError(error);
     }
   }

@@ -19,7 +19,11 @@ export async function readJsonBody(request: IncomingMessage): Promise<{ body: un
   if (mediaType !== 'application/json') {
     throw new HttpError(415, 'UNSUPPORTED_MEDIA_TYPE', 'Send GraphQL over POST as application/json.');
   }
-  const tooLarge = new HttpError(413, 'BODY_TOO_LARGE', `The request body is larger than ${limits.resultBodyBytes} bytes.`);
+  const tooLarge = new HttpError(
+    413,
+    'BODY_TOO_LARGE',
+    `The request body is larger than ${limits.resultBodyBytes} bytes.`,
+  );
   if (Number(request.headers['content-length'] ?? 0) > limits.resultBodyBytes) throw tooLarge;
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -29,7 +33,10 @@ export async function readJsonBody(request: IncomingMessage): Promise<{ body: un
     chunks.push(chunk);
   }
   try {
-    return { body: JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks))), bytes };
+    return {
+      body: JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks))),
+      bytes,
+    };
   } catch {
     throw new HttpError(400, 'BAD_REQUEST', 'The request body is not valid JSON in UTF-8.');
   }

@@ -9,6 +9,7 @@ import {
   type GraphQLSchema,
   getOperationAST,
   type OperationDefinitionNode,
+  OperationTypeNode,
   parse,
   validate,
 } from 'graphql';
@@ -47,14 +48,20 @@ export async function answerAsEventStream(
   openStreams: OpenStreams,
 ): Promise<void> {
   const { document, operation: definition } = prepare(schema, operation);
-  const args = { schema, document, contextValue, variableValues: operation.variables, operationName: operation.operationName };
+  const args = {
+    schema,
+    document,
+    contextValue,
+    variableValues: operation.variables,
+    operationName: operation.operationName,
+  };
   const writer = new EventWriter(response);
   const masked = (result: ExecutionResult): ExecutionResult => ({
     ...result,
     ...(result.errors && { errors: result.errors.map((error) => maskError(error)) }),
   });
 
-  if (definition.operation !== 'subscription') {
+  if (definition.operation !== OperationTypeNode.SUBSCRIPTION) {
     const result = await execute(args);
     writer.open();
     await writer.next(masked(result), null);
@@ -68,7 +75,7 @@ export async function answerAsEventStream(
     writer.complete();
     return;
   }
-  const iterator = source[Symbol.asyncIterator]();
+  const iterator: AsyncIterator<unknown> = source[Symbol.asyncIterator]();
   // A disconnect frees the iterator at once, also while it waits for the next change.
   const stop = (): void => void iterator.return?.();
   request.on('close', stop);
@@ -93,19 +100,26 @@ export async function answerAsEventStream(
 function prepare(schema: GraphQLSchema, { query, operationName }: OperationRequest): Prepared {
   let document: DocumentNode;
   try {
-    document = parse(query, { maxTokens: 10_000 });
+    document = parse(query, { maxLexicalTokens: 10_000 });
   } catch (error) {
     throw new HttpError(400, 'GRAPHQL_PARSE_FAILED', error instanceof Error ? error.message : String(error));
   }
   const [fault] = validate(schema, document);
   if (fault) throw new HttpError(400, 'GRAPHQL_VALIDATION_FAILED', fault.message);
   const operation = getOperationAST(document, operationName);
-  if (!operation) throw new HttpError(400, 'OPERATION_RESOLUTION_FAILURE', 'Name one of the operations of the document with operationName.');
+  if (!operation)
+    throw new HttpError(
+      400,
+      'OPERATION_RESOLUTION_FAILURE',
+      'Name one of the operations of the document with operationName.',
+    );
   return { document, operation };
 }
 
 const cursorOf = (value: unknown): string | null =>
-  typeof value === 'object' && value !== null && 'cursor' in value && typeof value.cursor === 'string' ? value.cursor : null;
+  typeof value === 'object' && value !== null && 'cursor' in value && typeof value.cursor === 'string'
+    ? value.cursor
+    : null;
 
 class EventWriter {
   readonly #response: ServerResponse;

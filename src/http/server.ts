@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type GraphQLSchema, Kind, parse } from 'graphql';
+import { type GraphQLSchema, Kind, OperationTypeNode, parse } from 'graphql';
 import { createYoga } from 'graphql-yoga';
+import { limits } from '../domain/limits.ts';
 import type { GraphQLContext } from '../graphql/context.ts';
 import { maskError } from '../graphql/errors.ts';
 import { HttpError, readJsonBody } from './body.ts';
 import { answerAsEventStream, type OpenStreams, type OperationRequest } from './event-stream.ts';
-import { limits } from '../domain/limits.ts';
 
 export interface RequestInfo {
   requestId: string;
@@ -68,7 +68,14 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     const body = request.method === 'POST' ? await readBody(request) : null;
     if (acceptsOnlyEventStream(request)) {
       const operation = body === null ? operationOfUrl(request) : operationOf(body);
-      await answerAsEventStream(request, response, operation, createContext(info), { schema, maskError: mask }, openStreams);
+      await answerAsEventStream(
+        request,
+        response,
+        operation,
+        createContext(info),
+        { schema, maskError: mask },
+        openStreams,
+      );
       return;
     }
     if (body !== null) Object.assign(request, { body });
@@ -80,13 +87,19 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
       case '/graphql':
         return answerGraphQL(request, response);
       case '/healthz':
-        return sendJson(response, 200, { status: 'ok', version: options.version, uptimeSeconds: Math.floor((performance.now() - started) / 1000) });
+        return sendJson(response, 200, {
+          status: 'ok',
+          version: options.version,
+          uptimeSeconds: Math.floor((performance.now() - started) / 1000),
+        });
       case '/readyz': {
         const reasons = await options.notReady();
         return sendJson(response, reasons.length === 0 ? 200 : 503, { ready: reasons.length === 0, reasons });
       }
       default:
-        return sendJson(response, 404, { errors: [{ message: 'There is nothing here. GraphQL is at /graphql.' }] });
+        return sendJson(response, 404, {
+          errors: [{ message: 'There is nothing here. GraphQL is at /graphql.' }],
+        });
     }
   };
 
@@ -97,7 +110,10 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
         response.destroy();
         return;
       }
-      const { status, code, message } = error instanceof HttpError ? error : new HttpError(500, 'INTERNAL_SERVER_ERROR', 'Something went wrong here.');
+      const { status, code, message } =
+        error instanceof HttpError
+          ? error
+          : new HttpError(500, 'INTERNAL_SERVER_ERROR', 'Something went wrong here.');
       // What was not read of the body cannot be told from a next request.
       if (!request.complete) response.setHeader('connection', 'close');
       sendJson(response, status, { errors: [{ message, extensions: { code } }] });
@@ -112,7 +128,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     url,
     stop: async () => {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      for (const stop of [...openStreams]) stop();
+      for (const stop of openStreams) stop();
       server.closeIdleConnections();
       const force = setTimeout(() => server.closeAllConnections(), stopMs);
       await closed;
@@ -144,11 +160,19 @@ const acceptsOnlyEventStream = (request: IncomingMessage): boolean => {
 async function readBody(request: IncomingMessage): Promise<Record<string, unknown>> {
   const { body, bytes } = await readJsonBody(request);
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    throw new HttpError(400, 'BAD_REQUEST', 'The request body must be one JSON object; batches are not served.');
+    throw new HttpError(
+      400,
+      'BAD_REQUEST',
+      'The request body must be one JSON object; batches are not served.',
+    );
   }
   const operation = body as Record<string, unknown>;
   if (bytes > limits.bodyBytes && !onlyReportsResults(operation.query)) {
-    throw new HttpError(413, 'BODY_TOO_LARGE', `The request body is ${bytes} bytes; more than ${limits.bodyBytes} are only for reportResult and reportResults.`);
+    throw new HttpError(
+      413,
+      'BODY_TOO_LARGE',
+      `The request body is ${bytes} bytes; more than ${limits.bodyBytes} are only for reportResult and reportResults.`,
+    );
   }
   return operation;
 }
@@ -156,13 +180,14 @@ async function readBody(request: IncomingMessage): Promise<Record<string, unknow
 function onlyReportsResults(query: unknown): boolean {
   if (typeof query !== 'string') return false;
   try {
-    const { definitions } = parse(query, { maxTokens: 10_000 });
+    const { definitions } = parse(query, { maxLexicalTokens: 10_000 });
     return definitions.every(
       (definition) =>
         definition.kind === Kind.FRAGMENT_DEFINITION ||
         (definition.kind === Kind.OPERATION_DEFINITION &&
           definition.selectionSet.selections.every(
-            (field) => field.kind === Kind.FIELD && ['reportResult', 'reportResults'].includes(field.name.value),
+            (field) =>
+              field.kind === Kind.FIELD && ['reportResult', 'reportResults'].includes(field.name.value),
           )),
     );
   } catch {
@@ -173,13 +198,16 @@ function onlyReportsResults(query: unknown): boolean {
 function operationOf(body: Record<string, unknown>): OperationRequest {
   const { query, operationName = null, variables = null } = body;
   if (typeof query !== 'string') throw new HttpError(400, 'BAD_REQUEST', 'query must be a string.');
-  if (operationName !== null && typeof operationName !== 'string') throw new HttpError(400, 'BAD_REQUEST', 'operationName must be a string.');
-  if (typeof variables !== 'object' || Array.isArray(variables)) throw new HttpError(400, 'BAD_REQUEST', 'variables must be an object.');
+  if (operationName !== null && typeof operationName !== 'string')
+    throw new HttpError(400, 'BAD_REQUEST', 'operationName must be a string.');
+  if (typeof variables !== 'object' || Array.isArray(variables))
+    throw new HttpError(400, 'BAD_REQUEST', 'variables must be an object.');
   return { query, operationName, variables: variables as Record<string, unknown> | null };
 }
 
 function operationOfUrl(request: IncomingMessage): OperationRequest {
-  if (request.method !== 'GET') throw new HttpError(405, 'METHOD_NOT_ALLOWED', 'Use POST, or GET for queries and subscriptions.');
+  if (request.method !== 'GET')
+    throw new HttpError(405, 'METHOD_NOT_ALLOWED', 'Use POST, or GET for queries and subscriptions.');
   const parameters = new URL(request.url ?? '/', 'http://localhost').searchParams;
   const variables = parameters.get('variables');
   try {
@@ -188,7 +216,11 @@ function operationOfUrl(request: IncomingMessage): OperationRequest {
       operationName: parameters.get('operationName'),
       variables: variables === null ? null : JSON.parse(variables),
     });
-    if (parse(operation.query).definitions.some((d) => d.kind === Kind.OPERATION_DEFINITION && d.operation === 'mutation')) {
+    if (
+      parse(operation.query).definitions.some(
+        (d) => d.kind === Kind.OPERATION_DEFINITION && d.operation === OperationTypeNode.MUTATION,
+      )
+    ) {
       throw new HttpError(405, 'METHOD_NOT_ALLOWED', 'Send mutations by POST.');
     }
     return operation;

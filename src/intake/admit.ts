@@ -43,16 +43,30 @@ export async function admit(
 
   const keyed = planned.flatMap(({ key, objectId }) => (key ? [{ key, objectId }] : []));
   if ((await remember(tx, keyed)).size > 0) throw new KeyTaken();
-  await insertEvents(tx, planned.flatMap(({ event }) => event ?? []));
-  await insertRuns(tx, planned.flatMap(({ plans }) => plans));
+  await insertEvents(
+    tx,
+    planned.flatMap(({ event }) => event ?? []),
+  );
+  await insertRuns(
+    tx,
+    planned.flatMap(({ plans }) => plans),
+  );
 
-  const cursor = planned.length > 0 ? encodeCursor(epoch, { xid: await startOfOpenTransactions(tx), id: 0 }) : '';
+  const cursor =
+    planned.length > 0 ? encodeCursor(epoch, { xid: await startOfOpenTransactions(tx), id: 0 }) : '';
   for (const { index, plans, event, objectId } of planned) {
     const runIds = plans.map(({ run }) => run.id);
     outcomes.set(
       index,
       event
-        ? { kind: 'PublishEventSuccess', eventId: objectId, runIds, refusals: event.refusals, replayed: false, cursor }
+        ? {
+            kind: 'PublishEventSuccess',
+            eventId: objectId,
+            runIds,
+            refusals: event.refusals,
+            replayed: false,
+            cursor,
+          }
         : { kind: 'LaunchRunSuccess', runId: objectId, replayed: false, cursor },
     );
   }
@@ -66,14 +80,23 @@ async function answerRepeated(
   admissions: readonly Admission[],
   outcomes: Map<number, AdmissionOutcome>,
 ): Promise<void> {
-  const known = await findRemembered(tx, admissions.flatMap((admission) => keyOf(admission) ?? []));
+  const known = await findRemembered(
+    tx,
+    admissions.flatMap((admission) => keyOf(admission) ?? []),
+  );
   if (known.size === 0) return;
-  const events = await findReplayedEvents(tx, [...known.values()].map((r) => r.objectId));
+  const events = await findReplayedEvents(
+    tx,
+    [...known.values()].map((r) => r.objectId),
+  );
   for (const [index, admission] of admissions.entries()) {
     const key = keyOf(admission);
     const before = key && known.get(keyName(key));
     if (!key || !before) continue;
-    outcomes.set(index, before.digest.equals(key.digest) ? replayed(before, epoch, events) : conflict(key, before));
+    outcomes.set(
+      index,
+      before.digest.equals(key.digest) ? replayed(before, epoch, events) : conflict(key, before),
+    );
   }
 }
 
@@ -111,7 +134,9 @@ async function plan(
 ): Promise<Planned[]> {
   const open = [...admissions.entries()].filter(([index]) => !outcomes.has(index));
   const routes = open.some(([, admission]) => 'event' in admission) ? await loadRoutes(tx) : [];
-  const names = new Set(open.flatMap(([, admission]) => ('launch' in admission ? [admission.launch.job] : [])));
+  const names = new Set(
+    open.flatMap(([, admission]) => ('launch' in admission ? [admission.launch.job] : [])),
+  );
   const jobs = await catalog.load(tx, [...names], [...new Set(routes.map((route) => route.jobId))]);
   const byName = new Map(jobs.map((job) => [job.name, job]));
   const byId = new Map(jobs.map((job) => [job.id, job]));
@@ -129,7 +154,8 @@ async function plan(
     const { launch } = admission;
     const job = byName.get(launch.job);
     const run = job ? planRun(launch, job, null) : jobNotFound(launch.job);
-    if (isPlan(run)) planned.push({ index, key: launch.key, objectId: run.run.id, plans: [run], event: null });
+    if (isPlan(run))
+      planned.push({ index, key: launch.key, objectId: run.run.id, plans: [run], event: null });
     else outcomes.set(index, run);
   }
   return planned;

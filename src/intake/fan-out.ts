@@ -46,7 +46,11 @@ export interface FanOut {
 }
 
 /** What an event launches: one run for each matching route, or the reason why a route refuses. Routes are independent. */
-export function fanOut(stored: StoredEvent, routes: readonly RouteDefinition[], jobs: ReadonlyMap<string, LaunchableJob>): FanOut {
+export function fanOut(
+  stored: StoredEvent,
+  routes: readonly RouteDefinition[],
+  jobs: ReadonlyMap<string, LaunchableJob>,
+): FanOut {
   const result: FanOut = { plans: [], refusals: [] };
   for (const route of routes) {
     if (!topicMatches(route.topic, stored.event.topic)) continue;
@@ -90,20 +94,31 @@ const templateContext = ({ id, correlationId, event }: StoredEvent): TemplateCon
   payload: event.payload,
 });
 
-function launchOf(route: RouteDefinition, stored: StoredEvent, context: TemplateContext): Omit<Launch, 'job'> {
+function launchOf(
+  route: RouteDefinition,
+  stored: StoredEvent,
+  context: TemplateContext,
+): Omit<Launch, 'job'> {
   const render = (field: keyof RouteDefinition, template: Json): Json => {
     const rendered = renderTemplate(template, context);
-    if (!rendered.ok) throw new InvalidInputError(field, `The route's ${field} template failed: ${rendered.message}`);
+    if (!rendered.ok)
+      throw new InvalidInputError(field, `The route's ${field} template failed: ${rendered.message}`);
     return rendered.value;
   };
   const config = route.config === null ? stored.event.payload : render('config', route.config);
-  if (!isJsonObject(config)) throw new InvalidInputError('config', "The route's config is no JSON object for this event.");
-  const customer = route.customer === null ? stored.event.customer : textOf('customer', render('customer', route.customer));
+  if (!isJsonObject(config))
+    throw new InvalidInputError('config', "The route's config is no JSON object for this event.");
+  const customer =
+    route.customer === null ? stored.event.customer : textOf('customer', render('customer', route.customer));
   const labels = route.labels === null ? stored.event.labels : labelsOf(render('labels', route.labels));
-  const serialKey = route.serialKey === null ? null : textOf('serialKey', render('serialKey', route.serialKey));
+  const serialKey =
+    route.serialKey === null ? null : textOf('serialKey', render('serialKey', route.serialKey));
   const estimate = route.estimatedTokens === null ? null : render('estimatedTokens', route.estimatedTokens);
   if (estimate !== null && typeof estimate !== 'number') {
-    throw new InvalidInputError('estimatedTokens', "The route's estimatedTokens template must give an integer.");
+    throw new InvalidInputError(
+      'estimatedTokens',
+      "The route's estimatedTokens template must give an integer.",
+    );
   }
   return {
     config,
@@ -128,10 +143,12 @@ function textOf(field: string, value: Json): string | null {
 
 function labelsOf(value: Json): Record<string, string> {
   if (value === null) return {};
-  if (!isJsonObject(value)) throw new InvalidInputError('labels', "The route's labels template must give an object of strings.");
+  if (!isJsonObject(value))
+    throw new InvalidInputError('labels', "The route's labels template must give an object of strings.");
   return parseLabels(
     Object.entries(value).map(([key, entry]) => {
-      if (typeof entry !== 'string') throw new InvalidInputError('labels', `The route's label ${key} is no string.`);
+      if (typeof entry !== 'string')
+        throw new InvalidInputError('labels', `The route's label ${key} is no string.`);
       return { key, value: entry };
     }),
     'labels',

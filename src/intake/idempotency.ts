@@ -34,14 +34,19 @@ export const keyName = (key: { kind: string; scope: string; hash: Buffer }): str
 const rowName = (row: KeyRow): string => keyName({ kind: row.kind, scope: row.scope, hash: row.keyHash });
 
 /** What was made with these keys before. */
-export async function findRemembered(tx: Queryable, keys: readonly IdempotencyKey[]): Promise<Map<string, Remembered>> {
+export async function findRemembered(
+  tx: Queryable,
+  keys: readonly IdempotencyKey[],
+): Promise<Map<string, Remembered>> {
   if (keys.length === 0) return new Map();
   const { rows } = await tx.query<KeyRow & { objectId: string; digest: Buffer; xid: string }>({
     name: 'find-idempotency',
     text: findSql,
     values: [keys.map((k) => k.kind), keys.map((k) => k.scope), keys.map((k) => k.hash)],
   });
-  return new Map(rows.map((r) => [rowName(r), { objectId: r.objectId, digest: r.digest, xid: BigInt(r.xid) }]));
+  return new Map(
+    rows.map((r) => [rowName(r), { objectId: r.objectId, digest: r.digest, xid: BigInt(r.xid) }]),
+  );
 }
 
 /** Remembers what the keys make. The names of those that another transaction remembered first are returned. */

@@ -58,7 +58,10 @@ export async function insertRuns(tx: Queryable, plans: readonly RunPlan[]): Prom
   const { rows: serial } = await tx.query<{ id: string }>({
     name: 'insert-runs',
     text: insertRunsSql,
-    values: [JSON.stringify(plans.map((plan) => plan.run)), JSON.stringify(plans.flatMap((plan) => plan.tasks))],
+    values: [
+      JSON.stringify(plans.map((plan) => plan.run)),
+      JSON.stringify(plans.flatMap((plan) => plan.tasks)),
+    ],
   });
   if (serial.length === 0) return;
   await tx.query({

@@ -9,7 +9,13 @@ import { keyName } from './idempotency.ts';
 import { JobCatalog } from './job-catalog.ts';
 import { parseEvent } from './parse-event.ts';
 import { parseLaunch } from './parse-launch.ts';
-import type { Intake, LaunchRunInput, LaunchRunOutcome, PublishEventInput, PublishEventOutcome } from './types.ts';
+import type {
+  Intake,
+  LaunchRunInput,
+  LaunchRunOutcome,
+  PublishEventInput,
+  PublishEventOutcome,
+} from './types.ts';
 
 export interface IntakeOptions {
   db: Database;
@@ -19,7 +25,11 @@ export interface IntakeOptions {
 }
 
 /** Takes launches and events in. Commands that arrive together share a transaction. */
-export function createIntake({ db, installation, onCommit }: IntakeOptions): Intake & { drained(): Promise<void> } {
+export function createIntake({
+  db,
+  installation,
+  onCommit,
+}: IntakeOptions): Intake & { drained(): Promise<void> } {
   const catalog = new JobCatalog();
   const group = new GroupCommit<Admission, AdmissionOutcome>({
     maxItems: 500,

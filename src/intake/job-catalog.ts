@@ -32,8 +32,15 @@ export class JobCatalog {
   /** The enabled ones of the jobs with these names or ids. */
   async load(tx: Queryable, names: readonly string[], ids: readonly string[]): Promise<LaunchableJob[]> {
     if (names.length === 0 && ids.length === 0) return [];
-    const { rows } = await tx.query<JobRow>({ name: 'current-jobs', text: currentVersions, values: [names, ids] });
-    return rows.map(({ configSchema, ...job }) => ({ ...job, validateConfig: this.#validator(job, configSchema) }));
+    const { rows } = await tx.query<JobRow>({
+      name: 'current-jobs',
+      text: currentVersions,
+      values: [names, ids],
+    });
+    return rows.map(({ configSchema, ...job }) => ({
+      ...job,
+      validateConfig: this.#validator(job, configSchema),
+    }));
   }
 
   #validator(job: { id: string; version: number }, schema: Json): ConfigValidator {

@@ -30,7 +30,8 @@ export function parseEvent(input: PublishEventInput): IncomingEvent {
     customer: parseOptionalName(input.customer, 'customer'),
     labels: parseLabels(input.labels, 'labels'),
   };
-  const text = parseOptionalName(input.idempotencyKey, 'idempotencyKey') ?? nameFromPayload(payload, 'idempotency_key');
+  const text =
+    parseOptionalName(input.idempotencyKey, 'idempotencyKey') ?? nameFromPayload(payload, 'idempotency_key');
   const key: IdempotencyKey | null =
     text === null ? null : { kind: 'event', scope: topic, text, hash: hashKey(text), digest: digest(event) };
   return { ...event, key };
@@ -40,6 +41,7 @@ function nameFromPayload(payload: Json, field: string): string | null {
   if (!isJsonObject(payload)) return null;
   const value = payload[field];
   if (value === undefined || value === null) return null;
-  if (typeof value !== 'string') throw new InvalidInputError(`payload.${field}`, `payload.${field} must be a string.`);
+  if (typeof value !== 'string')
+    throw new InvalidInputError(`payload.${field}`, `payload.${field} must be a string.`);
   return parseName(value, `payload.${field}`);
 }

@@ -54,17 +54,20 @@ export function parseLaunch(input: LaunchRunInput): Launch {
     steps: parseSteps(input.steps ?? []),
   };
   const text = parseOptionalName(input.idempotencyKey, 'idempotencyKey');
-  const key: IdempotencyKey | null = text === null ? null : {
-    kind: 'launch',
-    scope: '',
-    text,
-    hash: hashKey(text),
-    digest: digest({
-      ...launch,
-      availableAt: launch.availableAt?.toISOString() ?? null,
-      steps: Object.fromEntries(launch.steps),
-    }),
-  };
+  const key: IdempotencyKey | null =
+    text === null
+      ? null
+      : {
+          kind: 'launch',
+          scope: '',
+          text,
+          hash: hashKey(text),
+          digest: digest({
+            ...launch,
+            availableAt: launch.availableAt?.toISOString() ?? null,
+            steps: Object.fromEntries(launch.steps),
+          }),
+        };
   return { ...launch, key };
 }
 
@@ -85,17 +88,24 @@ function parseAvailableAt(at: Date | null | undefined): Date | null {
 
 function parseSteps(steps: readonly LaunchStepInput[]): Map<string, StepOverride> {
   if (steps.length > limits.stepsOfJob) {
-    throw new InvalidInputError('steps', `steps has ${steps.length} entries; at most ${limits.stepsOfJob} are allowed.`);
+    throw new InvalidInputError(
+      'steps',
+      `steps has ${steps.length} entries; at most ${limits.stepsOfJob} are allowed.`,
+    );
   }
   const overrides = new Map<string, StepOverride>();
   for (const [i, step] of steps.entries()) {
     const at = `steps[${i}]`;
     const name = parseName(step.step, `${at}.step`);
-    if (overrides.has(name)) throw new InvalidInputError(`${at}.step`, `${at}.step is ${name}, which is given twice in steps.`);
+    if (overrides.has(name))
+      throw new InvalidInputError(`${at}.step`, `${at}.step is ${name}, which is given twice in steps.`);
     overrides.set(name, {
       estimatedTokens: parseEstimate(step.estimatedTokens, `${at}.estimatedTokens`),
       priority: step.priority == null ? null : parsePriority(step.priority, `${at}.priority`),
-      maxAttempts: step.maxAttempts == null ? null : parseInteger(step.maxAttempts, `${at}.maxAttempts`, 1, limits.maxAttempts),
+      maxAttempts:
+        step.maxAttempts == null
+          ? null
+          : parseInteger(step.maxAttempts, `${at}.maxAttempts`, 1, limits.maxAttempts),
       serialKey: parseOptionalName(step.serialKey, `${at}.serialKey`),
     });
   }

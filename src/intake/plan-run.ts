@@ -86,7 +86,12 @@ export function planRun(
     blocked_tasks: job.steps.filter((step) => step.dependsOn.length > 0).length,
     available_at: launch.availableAt?.toISOString() ?? null,
   };
-  const context = { config: launch.config, run: runContext({ ...run, correlationId: run.correlation_id, job: job.name }), event: event?.context ?? null, steps: {} };
+  const context = {
+    config: launch.config,
+    run: runContext({ ...run, correlationId: run.correlation_id, job: job.name }),
+    event: event?.context ?? null,
+    steps: {},
+  };
   const tasks: TaskRow[] = [];
   for (const step of job.steps) {
     const override = launch.steps.get(step.name);
@@ -95,7 +100,10 @@ export function planRun(
     if (!blocked && step.input !== null) {
       const rendered = renderTemplate(step.input, context);
       if (!rendered.ok) {
-        return invalidInput('config', `The input template of step ${step.name} failed for this config: ${rendered.message}`);
+        return invalidInput(
+          'config',
+          `The input template of step ${step.name} failed for this config: ${rendered.message}`,
+        );
       }
       input = { value: rendered.value };
     }

@@ -1,4 +1,11 @@
-import type { ConfigError, IdempotencyConflict, InvalidInput, JobNotFound, RunConfigValidationInvalid, Unavailable } from '../domain/problems.ts';
+import type {
+  ConfigError,
+  IdempotencyConflict,
+  InvalidInput,
+  JobNotFound,
+  RunConfigValidationInvalid,
+  Unavailable,
+} from '../domain/problems.ts';
 import type { LabelInput } from '../domain/text.ts';
 
 /** A launch as a client asks for it; nothing in it is checked yet. */

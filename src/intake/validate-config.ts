@@ -8,9 +8,11 @@ export type ConfigValidator = (config: JsonObject) => ConfigError[];
 /** Compiles a job's JSON Schema (2020-12); null accepts any object. */
 export function compileConfigSchema(schema: Json): ConfigValidator {
   if (schema === null) return () => [];
-  const validate: ValidateFunction = new Ajv2020({ allErrors: true, strict: false, validateFormats: false }).compile(
-    schema as object | boolean,
-  );
+  const validate: ValidateFunction = new Ajv2020({
+    allErrors: true,
+    strict: false,
+    validateFormats: false,
+  }).compile(schema as object | boolean);
   return (config) => (validate(config) ? [] : (validate.errors ?? []).map(toConfigError));
 }
 
@@ -23,12 +25,20 @@ function toConfigError(error: ErrorObject): ConfigError {
   switch (error.keyword) {
     case 'required': {
       const field = String(error.params.missingProperty);
-      return { reason: 'MISSING_REQUIRED_FIELD', path: [...path, field], message: `${where}.${field} is required.` };
+      return {
+        reason: 'MISSING_REQUIRED_FIELD',
+        path: [...path, field],
+        message: `${where}.${field} is required.`,
+      };
     }
     case 'additionalProperties':
     case 'unevaluatedProperties': {
       const field = String(error.params.additionalProperty ?? error.params.unevaluatedProperty);
-      return { reason: 'FIELD_NOT_DEFINED', path: [...path, field], message: `${where}.${field} is not defined by the job.` };
+      return {
+        reason: 'FIELD_NOT_DEFINED',
+        path: [...path, field],
+        message: `${where}.${field} is not defined by the job.`,
+      };
     }
     case 'type':
       return { reason: 'TYPE_MISMATCH', path, message: `${where} ${error.message}.` };

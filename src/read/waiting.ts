@@ -27,7 +27,7 @@ export interface Waiting {
  * Names one reason, the first that would have to end: what the task itself waits for, then what someone stopped, then
  * what is full, then whether anyone is there to do it.
  */
-export function explainWaiting(row: WaitingRow): Waiting {
+function explainWaiting(row: WaitingRow): Waiting {
   const since = row.readyAt ?? row.behindKeySince ?? row.delayedSince ?? row.createdAt;
   const because = (reason: WaitingReason, detail: string, until: Date | null = null): Waiting => ({
     reason,

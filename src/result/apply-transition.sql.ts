@@ -76,11 +76,19 @@ logged as (
     from runs c cross join moment m where c.to_status is not null)
 select (select count(*) from gone)::int as ended`;
 
-export async function applyTransition(tx: Queryable, { attemptEnds, taskEnds, enqueued, runs }: Transition): Promise<void> {
+export async function applyTransition(
+  tx: Queryable,
+  { attemptEnds, taskEnds, enqueued, runs }: Transition,
+): Promise<void> {
   const { rows } = await tx.query<{ ended: number }>({
     name: 'apply-transition',
     text: applySql,
-    values: [JSON.stringify(attemptEnds), JSON.stringify(taskEnds), JSON.stringify(enqueued), JSON.stringify(runs)],
+    values: [
+      JSON.stringify(attemptEnds),
+      JSON.stringify(taskEnds),
+      JSON.stringify(enqueued),
+      JSON.stringify(runs),
+    ],
   });
   if (rows[0]?.ended !== attemptEnds.length) {
     throw new Error(`${attemptEnds.length} attempts should have ended, ${rows[0]?.ended} had a lease.`);
@@ -98,5 +106,9 @@ export async function applyTransition(tx: Queryable, { attemptEnds, taskEnds, en
 /** Tasks with a serial key that are over make room for the next of their key. */
 export async function releaseSerialTasks(tx: Queryable, taskIds: readonly string[]): Promise<void> {
   if (taskIds.length === 0) return;
-  await tx.query({ name: 'release-serial-tasks', text: 'select runplane.release_serial_tasks($1)', values: [taskIds] });
+  await tx.query({
+    name: 'release-serial-tasks',
+    text: 'select runplane.release_serial_tasks($1)',
+    values: [taskIds],
+  });
 }

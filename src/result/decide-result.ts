@@ -1,5 +1,11 @@
 import { type ExecutionError, leaseLost, timedOut } from '../domain/execution-error.ts';
-import { type AttemptHistory, decideRetry, maxLostInRow, maxUncountedInRow, type RetryPolicy } from '../domain/retry-policy.ts';
+import {
+  type AttemptHistory,
+  decideRetry,
+  maxLostInRow,
+  maxUncountedInRow,
+  type RetryPolicy,
+} from '../domain/retry-policy.ts';
 import type { AttemptStatus, ResultStatus } from '../domain/status.ts';
 import type { ReportedError } from './parse-result.ts';
 
@@ -33,7 +39,14 @@ export type TaskOutcome =
 
 export type Decision =
   /** The attempt ends with its lease. */
-  | { answer: 'APPLIED'; late: false; attempt: Exclude<AttemptStatus, 'RUNNING'>; counted: boolean; error: ExecutionError | null; task: TaskOutcome }
+  | {
+      answer: 'APPLIED';
+      late: false;
+      attempt: Exclude<AttemptStatus, 'RUNNING'>;
+      counted: boolean;
+      error: ExecutionError | null;
+      task: TaskOutcome;
+    }
   /** A lost attempt did the work after all: its task completes, a newer attempt is cancelled. */
   | { answer: 'APPLIED'; late: true }
   | { answer: 'SUPERSEDED' | 'REPLAYED' | 'CONFLICT' }
@@ -69,7 +82,11 @@ function decideCurrent(report: Report, state: AttemptState, random: number): Dec
       const released = { ...end, attempt: 'RELEASED', counted } as const;
       if (state.cancelRequested) return { ...released, task: cancelled };
       if (counted && state.history.counted + 1 >= state.maxAttempts) {
-        const error = { code: 'RELEASED_TOO_OFTEN', kind: 'TRANSIENT', message: `Handed back more than ${maxUncountedInRow} times in a row.` } as const;
+        const error = {
+          code: 'RELEASED_TOO_OFTEN',
+          kind: 'TRANSIENT',
+          message: `Handed back more than ${maxUncountedInRow} times in a row.`,
+        } as const;
         return { ...released, error, task: { to: 'FAILED', error } };
       }
       return { ...released, task: { to: 'ENQUEUED', delaySeconds: 0, error: null } };
@@ -82,7 +99,13 @@ function decideCurrent(report: Report, state: AttemptState, random: number): Dec
   }
 }
 
-const missingError: ReportedError = { code: 'FAILED', kind: 'TRANSIENT', message: null, retryAfterSeconds: null, throttle: null };
+const missingError: ReportedError = {
+  code: 'FAILED',
+  kind: 'TRANSIENT',
+  message: null,
+  retryAfterSeconds: null,
+  throttle: null,
+};
 
 function decideFailure(
   error: ExecutionError,
@@ -90,7 +113,13 @@ function decideFailure(
   state: AttemptState,
   random: number,
 ): { counted: boolean; error: ExecutionError; task: TaskOutcome } {
-  const retry = decideRetry(state.retryPolicy, state.maxAttempts, { ...error, retryAfterSeconds }, state.history, random);
+  const retry = decideRetry(
+    state.retryPolicy,
+    state.maxAttempts,
+    { ...error, retryAfterSeconds },
+    state.history,
+    random,
+  );
   const { counted } = retry;
   if (state.cancelRequested) return { counted, error, task: { to: 'CANCELLED' } };
   if (!retry.retry) return { counted, error, task: { to: 'FAILED', error } };
@@ -100,7 +129,8 @@ function decideFailure(
 function decideSweep(state: AttemptState, random: number): Decision {
   if (state.attempt !== 'RUNNING') return { answer: 'NOTHING' };
   const end = { answer: 'APPLIED', late: false } as const;
-  if (state.timedOut) return { ...end, attempt: 'TIMED_OUT', ...decideFailure(timedOut, null, state, random) };
+  if (state.timedOut)
+    return { ...end, attempt: 'TIMED_OUT', ...decideFailure(timedOut, null, state, random) };
   if (!state.leaseExpired) return { answer: 'NOTHING' };
   const lost = { ...end, attempt: 'LOST', counted: false } as const;
   const times = state.history.lostInRow + 1;

@@ -25,6 +25,10 @@ export async function leaveDeadLetters(tx: Queryable, taskIds: readonly string[]
     text: readSql,
     values: [taskIds],
   });
-  const letters = rows.map(({ taskId, labels, input }) => ({ id: newUuid(), taskId, ...deadLetterScope(labels, input) }));
+  const letters = rows.map(({ taskId, labels, input }) => ({
+    id: newUuid(),
+    taskId,
+    ...deadLetterScope(labels, input),
+  }));
   await tx.query({ name: 'leave-dead-letters', text: leaveSql, values: [JSON.stringify(letters)] });
 }

@@ -16,7 +16,7 @@ select m.id, a.id, m.partition, t.run_id, t.id, m.attempt_id, r.correlation_id, 
   join runplane.runs r on r.id = t.run_id
 on conflict do nothing`;
 
-// Inputs are the latest production of each asset that the step reads, with the same correlation id.
+// Inputs are the latest production of each asset that the step reads: of the same run, else of the same correlation id.
 const linkSql = `
 insert into runplane.materialization_inputs (materialization_id, input_id)
 select m.id, i.id
@@ -29,7 +29,8 @@ select m.id, i.id
   join runplane.assets a on a.key = k.key
   cross join lateral (
     select x.id from runplane.materializations x
-     where x.correlation_id = m.correlation_id and x.asset_id = a.id and x.id <> m.id order by x.id desc limit 1) i
+     where x.correlation_id = m.correlation_id and x.asset_id = a.id and x.id <> m.id
+     order by (x.run_id = m.run_id) desc, x.id desc limit 1) i
  where m.id = any($1) and s.step ->> 'name' = t.step
 on conflict do nothing`;
 

@@ -37,8 +37,14 @@ export interface Report {
 }
 
 /** Checks a result; throws InvalidInputError. Text of models is repaired, everything else is refused. */
-export function parseReport(input: Omit<ReportResultInput, 'attemptId' | 'leaseToken'>, attemptId: string): Report {
-  const output = checkJson(input.output ?? null, 'output', { repair: true, maxBytes: limits.resultJsonBytes });
+export function parseReport(
+  input: Omit<ReportResultInput, 'attemptId' | 'leaseToken'>,
+  attemptId: string,
+): Report {
+  const output = checkJson(input.output ?? null, 'output', {
+    repair: true,
+    maxBytes: limits.resultJsonBytes,
+  });
   const error = input.status === 'FAILED' ? parseError(input.error) : null;
   const { confidence = null } = input;
   if (confidence !== null && !(confidence >= 0 && confidence <= 1)) {
@@ -58,17 +64,26 @@ export function parseReport(input: Omit<ReportResultInput, 'attemptId' | 'leaseT
     ...content,
     attemptId,
     sanitized: output.repaired || (error?.repaired ?? false),
-    digest: digest({ ...content, usage: content.usage.map((u) => ({ ...u, at: u.at?.toISOString() ?? null })) }),
+    digest: digest({
+      ...content,
+      usage: content.usage.map((u) => ({ ...u, at: u.at?.toISOString() ?? null })),
+    }),
   };
 }
 
 /** A FAILED result without an error is one with the code FAILED. */
-function parseError(input: ExecutionErrorInput | null | undefined): { value: ReportedError; repaired: boolean } {
+function parseError(input: ExecutionErrorInput | null | undefined): {
+  value: ReportedError;
+  repaired: boolean;
+} {
   const message = input?.message ?? null;
   const repairedMessage = message === null ? null : repairText(message);
   const { retryAfterSeconds = null } = input ?? {};
   if (retryAfterSeconds !== null && !(retryAfterSeconds >= 0 && retryAfterSeconds <= 604_800)) {
-    throw new InvalidInputError('error.retryAfterSeconds', 'error.retryAfterSeconds must be from 0 to 604800 (a week).');
+    throw new InvalidInputError(
+      'error.retryAfterSeconds',
+      'error.retryAfterSeconds must be from 0 to 604800 (a week).',
+    );
   }
   return {
     value: {
@@ -87,6 +102,9 @@ function parseMaterialization(input: MaterializationInput, index: number): Mater
   return {
     assetKey: parseName(input.assetKey, `${at}.assetKey`),
     partition: parseOptionalName(input.partition, `${at}.partition`),
-    metadata: checkJson(input.metadata ?? null, `${at}.metadata`, { repair: true, maxBytes: limits.metadataBytes }).value,
+    metadata: checkJson(input.metadata ?? null, `${at}.metadata`, {
+      repair: true,
+      maxBytes: limits.metadataBytes,
+    }).value,
   };
 }

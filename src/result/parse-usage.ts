@@ -22,7 +22,10 @@ export interface ModelUsage {
   raw: Json;
 }
 
-export function parseUsage(inputs: readonly ModelUsageInput[] | null | undefined, field: string): ModelUsage[] {
+export function parseUsage(
+  inputs: readonly ModelUsageInput[] | null | undefined,
+  field: string,
+): ModelUsage[] {
   if ((inputs?.length ?? 0) > limits.batch) {
     throw new InvalidInputError(field, `${field} has more than ${limits.batch} entries.`);
   }
@@ -30,7 +33,9 @@ export function parseUsage(inputs: readonly ModelUsageInput[] | null | undefined
     const at = `${field}[${i}]`;
     const tokens = (name: keyof ModelUsageInput): number | null => {
       const value = input[name];
-      return typeof value === 'number' ? parseInteger(value, `${at}.${name}`, 0, Number.MAX_SAFE_INTEGER) : null;
+      return typeof value === 'number'
+        ? parseInteger(value, `${at}.${name}`, 0, Number.MAX_SAFE_INTEGER)
+        : null;
     };
     return {
       model: parseOptionalName(input.model, `${at}.model`),
@@ -45,7 +50,8 @@ export function parseUsage(inputs: readonly ModelUsageInput[] | null | undefined
       cost: parseCost(input.cost, `${at}.cost`),
       responseId: parseOptionalName(input.responseId, `${at}.responseId`),
       at: input.at ?? null,
-      raw: checkJson(input.raw ?? null, `${at}.raw`, { repair: true, maxBytes: limits.checkpointBytes }).value,
+      raw: checkJson(input.raw ?? null, `${at}.raw`, { repair: true, maxBytes: limits.checkpointBytes })
+        .value,
     };
   });
 }
@@ -53,7 +59,10 @@ export function parseUsage(inputs: readonly ModelUsageInput[] | null | undefined
 function parseCost(cost: string | null | undefined, field: string): string | null {
   if (cost === null || cost === undefined) return null;
   if (!/^\d{1,12}(\.\d{1,12})?$/.test(cost)) {
-    throw new InvalidInputError(field, `${field} must be a decimal of at least 0 with at most 12 digits before and after the point.`);
+    throw new InvalidInputError(
+      field,
+      `${field} must be a decimal of at least 0 with at most 12 digits before and after the point.`,
+    );
   }
   return cost;
 }

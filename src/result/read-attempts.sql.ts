@@ -1,5 +1,5 @@
 import type { Queryable } from '../db/pool.ts';
-import { defaultRetryPolicy, type AttemptHistory, type RetryPolicy } from '../domain/retry-policy.ts';
+import { type AttemptHistory, defaultRetryPolicy, type RetryPolicy } from '../domain/retry-policy.ts';
 import type { AttemptStatus } from '../domain/status.ts';
 
 /** An attempt with its task, run and agent, as they are under the run's lock. */
@@ -53,7 +53,10 @@ select r.id, r.status, r.job_id as "jobId", r.job_version as "jobVersion", r.ope
    select a.run_id from runplane.attempts a where a.id = any($1)))
  order by r.id for no key update`;
 
-export async function lockRunsOf(tx: Queryable, attemptIds: readonly string[]): Promise<Map<string, LockedRun>> {
+export async function lockRunsOf(
+  tx: Queryable,
+  attemptIds: readonly string[],
+): Promise<Map<string, LockedRun>> {
   const { rows } = await tx.query<LockedRun & Record<string, unknown>>({
     name: 'lock-runs-of-attempts',
     text: lockRunsSql,
@@ -128,7 +131,9 @@ function historyOf(attempts: readonly EndedAttempt[]): AttemptHistory {
   return {
     counted: attempts.filter((attempt) => attempt.counted).length,
     // Lost leases have a bound of their own: they neither count here nor break the row.
-    uncountedInRow: attempts.slice(attempts.findLastIndex((a) => a.counted) + 1).filter((a) => a.status !== 'LOST').length,
+    uncountedInRow: attempts
+      .slice(attempts.findLastIndex((a) => a.counted) + 1)
+      .filter((a) => a.status !== 'LOST').length,
     lostInRow: attempts.length - 1 - attempts.findLastIndex((attempt) => attempt.status !== 'LOST'),
   };
 }

@@ -1,6 +1,6 @@
 import type { Queryable } from '../db/pool.ts';
 import { dependencyFailed, inputTemplateFailed } from '../domain/execution-error.ts';
-import { isProviderKind, type AttemptHistory } from '../domain/retry-policy.ts';
+import { type AttemptHistory, isProviderKind } from '../domain/retry-policy.ts';
 import type { TaskStatus } from '../domain/status.ts';
 import { applyTransition, releaseSerialTasks } from './apply-transition.sql.ts';
 import { bookUsage } from './book-usage.sql.ts';
@@ -8,13 +8,19 @@ import { type Decision, decideResult, type Ending } from './decide-result.ts';
 import { holdBackThrottles } from './hold-back-throttles.sql.ts';
 import { leaveDeadLetters } from './leave-dead-letters.sql.ts';
 import { materialize, type Produced } from './materialize.sql.ts';
-import { type AttemptRow, type LockedRun, lockRunsOf, readAttempts, readHistories } from './read-attempts.sql.ts';
 import type { Report } from './parse-result.ts';
-import { readRunTasks, type RunTask } from './read-run-tasks.sql.ts';
+import {
+  type AttemptRow,
+  type LockedRun,
+  lockRunsOf,
+  readAttempts,
+  readHistories,
+} from './read-attempts.sql.ts';
+import { type RunTask, readRunTasks } from './read-run-tasks.sql.ts';
 import { rememberReports } from './remember-reports.sql.ts';
 import { renderInputs } from './render-inputs.ts';
 import { finishedRunStatus, resolveDependents } from './resolve-dependents.ts';
-import { takePlaces } from './take-places.sql.ts';
+import { type Place, takePlaces } from './take-places.sql.ts';
 import { TransitionBuilder } from './transition-builder.ts';
 
 /** An attempt that comes to an end: reported by its worker, or found by the sweeper. */
@@ -43,8 +49,15 @@ export async function recordEndings(tx: Queryable, endings: readonly AttemptEndi
 
   const builder = new TransitionBuilder();
   const late = decided.filter(({ decision }) => decision.answer === 'APPLIED' && decision.late);
-  const places = late.length > 0 ? await takePlaces(tx, late.map(({ row }) => row.taskId)) : new Map();
-  for (const { row, report, decision } of decided) builder.addDecision(row, report, decision, places.get(row.taskId));
+  const places =
+    late.length > 0
+      ? await takePlaces(
+          tx,
+          late.map(({ row }) => row.taskId),
+        )
+      : new Map<string, Place>();
+  for (const { row, report, decision } of decided)
+    builder.addDecision(row, report, decision, places.get(row.taskId));
 
   await addConsequences(tx, builder, runs, decided);
   await applyTransition(tx, builder.transition);
@@ -83,8 +96,13 @@ async function decide(
     if (row && !first.has(row.taskId)) first.set(row.taskId, { row, report });
   }
   const candidates = [...first.values()];
-  const withHistory = candidates.filter(({ row, report }) => row.attempt === 'RUNNING' && report?.status !== 'COMPLETED');
-  const histories = await readHistories(tx, withHistory.map(({ row }) => row));
+  const withHistory = candidates.filter(
+    ({ row, report }) => row.attempt === 'RUNNING' && report?.status !== 'COMPLETED',
+  );
+  const histories = await readHistories(
+    tx,
+    withHistory.map(({ row }) => row),
+  );
   return candidates.map(({ row, report }) => {
     const ending: Ending = report ? { by: 'REPORT', ...report } : { by: 'SWEEPER' };
     const history = histories.get(row.taskId) ?? noHistory;
@@ -105,17 +123,26 @@ async function addConsequences(
     const ended = builder.endedIn(run.id).length;
     return run.blockedTasks > 0 || (run.openTasks === ended && run.totalTasks > ended);
   });
-  const tasks = await readRunTasks(tx, needsTasks.map((run) => run.id));
+  const tasks = await readRunTasks(
+    tx,
+    needsTasks.map((run) => run.id),
+  );
   const byRun = new Map<string, RunTask[]>(needsTasks.map((run) => [run.id, []]));
-  for (const task of tasks) byRun.get(task.runId)?.push({ ...task, state: builder.stateOf(task.id) ?? task.state });
+  for (const task of tasks)
+    byRun.get(task.runId)?.push({ ...task, state: builder.stateOf(task.id) ?? task.state });
 
   await unblock(tx, builder, byRun);
   const rows = new Map(decided.map(({ row }) => [row.taskId, row]));
   for (const run of touched) {
     const open = run.openTasks - builder.endedIn(run.id).length;
-    const known = byRun.get(run.id)?.map((task) => ({ ...task, state: builder.stateOf(task.id) ?? task.state }));
+    const known = byRun
+      .get(run.id)
+      ?.map((task) => ({ ...task, state: builder.stateOf(task.id) ?? task.state }));
     const states =
-      known ?? builder.endedIn(run.id).map(({ taskId, state }) => ({ state, optional: rows.get(taskId)?.optional ?? false }));
+      known ??
+      builder
+        .endedIn(run.id)
+        .map(({ taskId, state }) => ({ state, optional: rows.get(taskId)?.optional ?? false }));
     builder.addRun(run, open === 0 ? finishedRunStatus(states, run.cancelRequested) : null, (taskId) => {
       const task = known?.find((t) => t.id === taskId);
       return (task ?? rows.get(taskId))?.optional ?? false;
@@ -124,7 +151,11 @@ async function addConsequences(
 }
 
 /** Enqueues or fails the blocked tasks whose dependencies are over, until nothing more follows. */
-async function unblock(tx: Queryable, builder: TransitionBuilder, byRun: ReadonlyMap<string, RunTask[]>): Promise<void> {
+async function unblock(
+  tx: Queryable,
+  builder: TransitionBuilder,
+  byRun: ReadonlyMap<string, RunTask[]>,
+): Promise<void> {
   for (;;) {
     const unblocked: RunTask[] = [];
     for (const tasks of byRun.values()) {
@@ -145,7 +176,8 @@ async function unblock(tx: Queryable, builder: TransitionBuilder, byRun: Readonl
         failedTemplates = true;
       } else builder.enqueueBlocked(task, rendered?.input ?? null);
     }
-    for (const tasks of byRun.values()) for (const task of tasks) task.state = builder.stateOf(task.id) ?? task.state;
+    for (const tasks of byRun.values())
+      for (const task of tasks) task.state = builder.stateOf(task.id) ?? task.state;
     if (!failedTemplates) return;
   }
 }
@@ -159,11 +191,15 @@ const providerPause = ({ attemptId, report }: AttemptEnding) => {
 
 /** Reports of attempts that had ended already: kept with them, so that a repeated report is known. */
 const lateReport = ({ row, report, decision }: Decided) =>
-  report && (decision.answer === 'SUPERSEDED' || (decision.answer === 'APPLIED' && decision.late)) ? [{ attemptId: row.attemptId, report }] : [];
+  report && (decision.answer === 'SUPERSEDED' || (decision.answer === 'APPLIED' && decision.late))
+    ? [{ attemptId: row.attemptId, report }]
+    : [];
 
 /** The money was spent, whatever becomes of the result; only a repeated one tells nothing new. */
 const usageToBook = ({ row, report, decision }: Decided) =>
-  report && (decision.answer === 'APPLIED' || decision.answer === 'SUPERSEDED') ? [{ attemptId: row.attemptId, usage: report.usage }] : [];
+  report && (decision.answer === 'APPLIED' || decision.answer === 'SUPERSEDED')
+    ? [{ attemptId: row.attemptId, usage: report.usage }]
+    : [];
 
 const production = ({ row, report, decision }: Decided): Produced[] =>
   report?.status === 'COMPLETED' && decision.answer === 'APPLIED' && report.materializations.length > 0

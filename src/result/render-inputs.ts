@@ -16,7 +16,10 @@ interface RunRow {
   labels: Record<string, string>;
   priority: number;
   steps: StepDefinition[];
-  event: JsonObject | null;
+  event: EventRow | null;
+}
+interface EventRow extends JsonObject {
+  uuid: string;
 }
 
 const runsSql = `
@@ -50,11 +53,26 @@ export async function renderInputs(
 ): Promise<Map<string, RenderedInput>> {
   if (tasks.length === 0) return new Map();
   const runIds = [...new Set(tasks.map((task) => task.runId))];
-  const { rows: runs } = await tx.query<RunRow & Record<string, unknown>>({ name: 'runs-for-inputs', text: runsSql, values: [runIds] });
-  const templates = new Map(runs.map((run) => [run.id, new Map(run.steps.map((step) => [step.name, step.input]))]));
+  const { rows: runs } = await tx.query<RunRow & Record<string, unknown>>({
+    name: 'runs-for-inputs',
+    text: runsSql,
+    values: [runIds],
+  });
+  const templates = new Map(
+    runs.map((run) => [run.id, new Map(run.steps.map((step) => [step.name, step.input]))]),
+  );
   const templated = tasks.filter((task) => (templates.get(task.runId)?.get(task.step) ?? null) !== null);
-  const ends = templated.length > 0 ? await readEnds(tx, [...new Set(templated.map((task) => task.runId))], fresh) : [];
-  const contexts = new Map(runs.map((run) => [run.id, contextOf(run, ends.filter((end) => end.runId === run.id))]));
+  const ends =
+    templated.length > 0 ? await readEnds(tx, [...new Set(templated.map((task) => task.runId))], fresh) : [];
+  const contexts = new Map(
+    runs.map((run) => [
+      run.id,
+      contextOf(
+        run,
+        ends.filter((end) => end.runId === run.id),
+      ),
+    ]),
+  );
 
   return new Map(
     tasks.map((task): [string, RenderedInput] => {
@@ -66,8 +84,16 @@ export async function renderInputs(
   );
 }
 
-async function readEnds(tx: Queryable, runIds: readonly string[], fresh: readonly FreshEnd[]): Promise<FreshEnd[]> {
-  const { rows } = await tx.query<FreshEnd & Record<string, unknown>>({ name: 'ends-for-inputs', text: outputsSql, values: [runIds] });
+async function readEnds(
+  tx: Queryable,
+  runIds: readonly string[],
+  fresh: readonly FreshEnd[],
+): Promise<FreshEnd[]> {
+  const { rows } = await tx.query<FreshEnd & Record<string, unknown>>({
+    name: 'ends-for-inputs',
+    text: outputsSql,
+    values: [runIds],
+  });
   return [...rows, ...fresh];
 }
 
@@ -80,6 +106,6 @@ const contextOf = (run: RunRow, ends: readonly FreshEnd[]): Record<string, unkno
   ),
 });
 
-function eventContext({ uuid, ...event }: JsonObject): JsonObject {
-  return { id: toPublicId('evt', String(uuid)), ...event };
+function eventContext({ uuid, ...event }: EventRow): JsonObject {
+  return { id: toPublicId('evt', uuid), ...event };
 }

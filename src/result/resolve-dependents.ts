@@ -21,7 +21,8 @@ export interface Resolved {
 
 const isOver = (state: State): boolean => state !== 'BLOCKED' && state !== 'OPEN';
 /** The failure of an optional step fails none of its dependents. */
-const isSatisfied = (task: TaskNode): boolean => task.state === 'COMPLETED' || (isOver(task.state) && task.optional);
+const isSatisfied = (task: TaskNode): boolean =>
+  task.state === 'COMPLETED' || (isOver(task.state) && task.optional);
 
 /** Decides what follows for the blocked tasks of a run, through all steps that fail because of others that fail. */
 export function resolveDependents(tasks: readonly TaskNode[]): Resolved {

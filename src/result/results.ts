@@ -53,7 +53,8 @@ export class ResultRecorder implements Results {
   async #report(input: ReportResultInput): Promise<ReportResultOutcome> {
     // The token comes first: who has none learns nothing about the attempt.
     const attemptId = fromPublicId('att', input.attemptId);
-    if (attemptId === null || !isLeaseToken(this.#secretKey, attemptId, input.leaseToken)) return tokenInvalid;
+    if (attemptId === null || !isLeaseToken(this.#secretKey, attemptId, input.leaseToken))
+      return tokenInvalid;
     const report = parsed(() => parseReport(input, attemptId));
     if (isInvalidInput(report)) return report;
     const recorded = await orUnavailable(this.record({ attemptId, report }));

@@ -44,14 +44,28 @@ export async function takePlaces(tx: Queryable, taskIds: readonly string[]): Pro
   const places = new Map<string, Place>();
   const missing = (): string[] => taskIds.filter((id) => !places.has(id));
   for (let look = 0; look < 5 && missing().length > 0; look++) {
-    const taken = await tx.query<PlaceRow & Record<string, unknown>>({ name: 'take-places', text: takeSql, values: [missing()] });
-    for (const { taskId, sequence, attempts } of taken.rows) places.set(taskId, { in: 'QUEUE', sequence, attempts });
+    const taken = await tx.query<PlaceRow & Record<string, unknown>>({
+      name: 'take-places',
+      text: takeSql,
+      values: [missing()],
+    });
+    for (const { taskId, sequence, attempts } of taken.rows)
+      places.set(taskId, { in: 'QUEUE', sequence, attempts });
     if (missing().length === 0) break;
-    const leased = await tx.query<PlaceRow & { attemptId: string }>({ name: 'find-leases', text: findSql, values: [missing()] });
+    const leased = await tx.query<PlaceRow & { attemptId: string }>({
+      name: 'find-leases',
+      text: findSql,
+      values: [missing()],
+    });
     for (const { taskId, ...place } of leased.rows) places.set(taskId, { in: 'LEASE', ...place });
     if (missing().length === 0) break;
-    const behind = await tx.query<PlaceRow & Record<string, unknown>>({ name: 'find-behind-key', text: behindKeySql, values: [missing()] });
-    for (const { taskId, sequence, attempts } of behind.rows) places.set(taskId, { in: 'QUEUE', sequence, attempts });
+    const behind = await tx.query<PlaceRow & Record<string, unknown>>({
+      name: 'find-behind-key',
+      text: behindKeySql,
+      values: [missing()],
+    });
+    for (const { taskId, sequence, attempts } of behind.rows)
+      places.set(taskId, { in: 'QUEUE', sequence, attempts });
   }
   const lost = missing();
   if (lost.length > 0) throw new Error(`Open tasks without a place: ${lost.join(', ')}.`);

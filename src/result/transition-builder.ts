@@ -72,7 +72,14 @@ export class TransitionBuilder {
 
   /** A blocked step that will never run. */
   failBlocked(task: RunTask, error: ExecutionError): void {
-    this.#end({ ...task, taskId: task.id, attemptId: null, number: null }, 'BLOCKED', task.sequence, error, 'FAILED', null);
+    this.#end(
+      { ...task, taskId: task.id, attemptId: null, number: null },
+      'BLOCKED',
+      task.sequence,
+      error,
+      'FAILED',
+      null,
+    );
     this.#countUnblocked(task.runId);
     if (error.code !== 'DEPENDENCY_FAILED') this.deadLetters.push(task.id);
   }
@@ -109,7 +116,8 @@ export class TransitionBuilder {
       to_status: status,
       from_status: status === null ? null : (run.status as RunStatus),
       sequence: run.sequence + (status === null ? 0 : 1),
-      failed_task_id: ended.find((task) => task.state === 'FAILED' && !isOptional(task.taskId))?.taskId ?? null,
+      failed_task_id:
+        ended.find((task) => task.state === 'FAILED' && !isOptional(task.taskId))?.taskId ?? null,
     });
   }
 
@@ -145,11 +153,22 @@ export class TransitionBuilder {
         external_run_id: null,
       });
     }
-    this.#end(row, place.in === 'LEASE' ? 'PROCESSING' : 'ENQUEUED', place.sequence, null, 'COMPLETED', report, 'LATE_RESULT');
+    this.#end(
+      row,
+      place.in === 'LEASE' ? 'PROCESSING' : 'ENQUEUED',
+      place.sequence,
+      null,
+      'COMPLETED',
+      report,
+      'LATE_RESULT',
+    );
   }
 
   #end(
-    task: Pick<AttemptRow, 'taskId' | 'runId' | 'step' | 'serialKey'> & { attemptId: string | null; number: number | null },
+    task: Pick<AttemptRow, 'taskId' | 'runId' | 'step' | 'serialKey'> & {
+      attemptId: string | null;
+      number: number | null;
+    },
     from: TaskStatus,
     sequence: number,
     error: ExecutionError | null,

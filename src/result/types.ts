@@ -53,7 +53,12 @@ export interface ReportResultSuccess {
   attemptId: string;
   taskStatus: TaskStatus;
 }
-export type ReportResultOutcome = ReportResultSuccess | LeaseTokenInvalid | ResultConflict | InvalidInput | Unavailable;
+export type ReportResultOutcome =
+  | ReportResultSuccess
+  | LeaseTokenInvalid
+  | ResultConflict
+  | InvalidInput
+  | Unavailable;
 
 /** How work comes back. Outcomes are in input order, each on its own. */
 export interface Results {

@@ -24,7 +24,11 @@ export const createMover = ({ db, onMoved, onError }: MoverOptions): Duty =>
     minGapMs: minSleepMs,
     onError,
     runOnce: async () => {
-      const { rows } = await statement<{ moved: number; waitMs: number | null }>(db, { name: 'move-due-tasks', text: moveSql, values: [batch] });
+      const { rows } = await statement<{ moved: number; waitMs: number | null }>(db, {
+        name: 'move-due-tasks',
+        text: moveSql,
+        values: [batch],
+      });
       const { moved = 0, waitMs = null } = rows[0] ?? {};
       if (moved > 0) {
         onMoved();

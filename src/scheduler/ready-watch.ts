@@ -57,7 +57,11 @@ export class ReadyWatch {
   async #look(db: Queryable): Promise<number> {
     const ids = new Set([...this.#watchers].flatMap(({ agentIds }) => agentIds));
     if (ids.size === 0) return everyMs;
-    const { rows } = await db.query<{ id: string }>({ name: 'ready-agents', text: readySql, values: [[...ids]] });
+    const { rows } = await db.query<{ id: string }>({
+      name: 'ready-agents',
+      text: readySql,
+      values: [[...ids]],
+    });
     const ready = new Set(rows.map(({ id }) => id));
     for (const watcher of this.#watchers) if (watcher.agentIds.some((id) => ready.has(id))) watcher.wake();
     return everyMs;

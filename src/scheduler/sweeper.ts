@@ -27,7 +27,11 @@ export const createSweeper = ({ db, results, onError, log }: SweeperOptions): Du
     name: 'sweeper',
     onError,
     runOnce: async () => {
-      const { rows } = await db.query<{ attemptId: string }>({ name: 'expired-leases', text: expiredSql, values: [batch] });
+      const { rows } = await db.query<{ attemptId: string }>({
+        name: 'expired-leases',
+        text: expiredSql,
+        values: [batch],
+      });
       const ended = await Promise.all(
         rows.map(async ({ attemptId }) => {
           const { answer } = await results.record({ attemptId, report: null });

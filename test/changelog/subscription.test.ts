@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { CursorError, encodeCursor } from '../../src/changelog/cursor.ts';
-import type { Changes, RunChange, TaskChange } from '../../src/changelog/types.ts';
 import { readPage, readSnapshot } from '../../src/changelog/read-changes.sql.ts';
+import type { Changes } from '../../src/changelog/types.ts';
 import { transaction } from '../../src/db/transaction.ts';
 import { ControlPlane } from '../support/control-plane.ts';
 import { openDatabase } from '../support/database.ts';
@@ -16,7 +16,8 @@ beforeEach(async () => {
 });
 afterEach(() => plane.stop());
 
-const tasks = (filter = {}, after: string | null = null) => plane.services.changeLog.taskChanges(filter, after);
+const tasks = (filter = {}, after: string | null = null) =>
+  plane.services.changeLog.taskChanges(filter, after);
 const runs = (filter = {}, after: string | null = null) => plane.services.changeLog.runChanges(filter, after);
 
 async function next<Change>(stream: AsyncIterator<Changes<Change>>): Promise<Changes<Change>> {
@@ -41,7 +42,9 @@ test('a stream without a cursor starts now, its first message comes at once', as
   expect(await next(stream)).toMatchObject({ caughtUp: true, changes: [] });
   await plane.launch('one', { customer: 'new' });
   const { changes } = await nextChanges(stream);
-  expect(changes).toMatchObject([{ fromStatus: null, toStatus: 'ENQUEUED', sequence: 1, job: 'one', step: 'a', agent: 'a' }]);
+  expect(changes).toMatchObject([
+    { fromStatus: null, toStatus: 'ENQUEUED', sequence: 1, job: 'one', step: 'a', agent: 'a' },
+  ]);
   await stream.return?.();
   expect(await stream.next()).toMatchObject({ done: true });
 });
@@ -77,16 +80,22 @@ test('a stream of named runs completes when they are terminal, also when they we
   await complete();
   expect(await rest).toEqual(['RUNNING', 'COMPLETED']);
   const again: string[] = [];
-  for await (const { changes } of runs({ ids: [run] })) for (const change of changes) again.push(change.toStatus);
+  for await (const { changes } of runs({ ids: [run] }))
+    for (const change of changes) again.push(change.toStatus);
   expect(again).toEqual([]);
 });
 
 test('filters choose by every field, and an empty list matches nothing', async () => {
   await plane.job('two', [{ name: 's', agent: 'b' }]);
   const after = await plane.services.changeLog.currentCursor();
-  const run = await plane.launch('one', { customer: 'acme', labels: [{ key: 'env', value: 'prod' }], correlationId: 'c1' });
+  const run = await plane.launch('one', {
+    customer: 'acme',
+    labels: [{ key: 'env', value: 'prod' }],
+    correlationId: 'c1',
+  });
   await plane.launch('two');
-  const matched = async (filter: object) => (await next(tasks(filter, after))).changes.map((change) => change.job);
+  const matched = async (filter: object) =>
+    (await next(tasks(filter, after))).changes.map((change) => change.job);
   expect(await matched({})).toEqual(['one', 'two']);
   for (const filter of [
     { jobs: ['one'] },
@@ -102,7 +111,12 @@ test('filters choose by every field, and an empty list matches nothing', async (
   ]) {
     expect(await matched(filter), JSON.stringify(filter)).toEqual(['one']);
   }
-  for (const filter of [{ jobs: [] }, { statuses: ['COMPLETED'] }, { labels: [{ key: 'env', values: ['dev'] }] }, { anyLabels: [] }]) {
+  for (const filter of [
+    { jobs: [] },
+    { statuses: ['COMPLETED'] },
+    { labels: [{ key: 'env', values: ['dev'] }] },
+    { anyLabels: [] },
+  ]) {
     expect(await matched(filter), JSON.stringify(filter)).toEqual([]);
   }
 });
@@ -115,7 +129,10 @@ describe('cursors', () => {
       [encodeCursor('ffffffff-0000', { xid: 1n, id: 0 }), 'CURSOR_EXPIRED'],
       [encodeCursor(epoch, { xid: 2n ** 40n, id: 0 }), 'CURSOR_EXPIRED'],
     ] as const) {
-      await expect(async () => next(tasks({}, cursor))).rejects.toMatchObject({ constructor: CursorError, code });
+      await expect(async () => next(tasks({}, cursor))).rejects.toMatchObject({
+        constructor: CursorError,
+        code,
+      });
     }
   });
 });
@@ -127,13 +144,17 @@ test('nothing is missed and each object stays in order, whatever order transacti
   if (launched?.kind !== 'LaunchRunSuccess') throw new Error('not launched');
   // Writers that commit late, in any order, on objects of their own and on one that all of them change under a lock.
   const db = openDatabase(plane.database.url, writers);
-  await db.query({ text: 'create table runplane.shared_object (sequence int); insert into runplane.shared_object values (1)' });
+  await db.query({
+    text: 'create table runplane.shared_object (sequence int); insert into runplane.shared_object values (1)',
+  });
   const write = async (writer: number) => {
     for (let i = 0; i < perWriter; i++) {
       await transaction(db, async (tx) => {
         await tx.query({ text: 'select pg_current_xact_id()' });
         await tx.query({ text: 'select pg_sleep($1)', values: [Math.random() * 0.004] });
-        const { rows } = await tx.query<{ sequence: number }>({ text: 'update runplane.shared_object set sequence = sequence + 1 returning sequence' });
+        const { rows } = await tx.query<{ sequence: number }>({
+          text: 'update runplane.shared_object set sequence = sequence + 1 returning sequence',
+        });
         await tx.query({
           text: `insert into runplane.change_log (run_id, sequence, to_status, reason, at) values ($1, $2, 'RUNNING', $3, now())`,
           values: [launched.runId, rows[0]?.sequence, `${writer}/${i}`],
@@ -155,7 +176,7 @@ test('nothing is missed and each object stays in order, whatever order transacti
     while (seen.size < total) {
       for await (const message of runs({}, cursor)) {
         cursor = message.cursor;
-        for (const change of message.changes as RunChange[]) {
+        for (const change of message.changes) {
           if (change.reason === null || seen.has(change.id)) continue;
           seen.add(change.id);
           order.push(change.sequence);
@@ -172,7 +193,9 @@ test('nothing is missed and each object stays in order, whatever order transacti
   const sizes = await Promise.all(Array.from({ length: 8 }, follow));
   await all;
   expect(sizes).toEqual(Array.from({ length: 8 }, () => total));
-  await db.query({ text: `delete from runplane.change_log where reason is not null; drop table runplane.shared_object` });
+  await db.query({
+    text: `delete from runplane.change_log where reason is not null; drop table runplane.shared_object`,
+  });
   await db.close();
 });
 
@@ -183,7 +206,7 @@ test('a reader that falls behind its buffer goes back to the log and misses noth
   const launches = Array.from({ length: n }, () => ({ job: 'one' }));
   await plane.services.intake.launchRuns(launches);
   const seen = new Set<string>();
-  while (seen.size < n) for (const change of (await next(stream)).changes as TaskChange[]) seen.add(change.taskId);
+  while (seen.size < n) for (const change of (await next(stream)).changes) seen.add(change.taskId);
   expect(seen.size).toBe(n);
   await stream.return?.();
 });
@@ -218,7 +241,8 @@ test('a change whose transaction began before its predecessor comes after it, al
   const seen: number[] = [];
   for (let position = { xid: 0n, id: 0 }; ; ) {
     const page = await readPage(db, position, snapshot, 1);
-    for (const change of page.changes) if (change.taskId === null && !seen.includes(change.sequence)) seen.push(change.sequence);
+    for (const change of page.changes)
+      if (change.taskId === null && !seen.includes(change.sequence)) seen.push(change.sequence);
     if (page.last === null) break;
     position = page.last;
   }

@@ -6,7 +6,6 @@ import { actor, ControlPlane } from '../support/control-plane.ts';
 let plane: ControlPlane;
 afterEach(() => plane.stop());
 
-
 /** A plane with one inline agent, its job, and a way to wait for a task's status. */
 async function startWith(handler: InlineHandler, agent: Partial<SaveAgentInput> = {}): Promise<void> {
   plane = await ControlPlane.start({ scheduler: true, handlers: { h: handler } });
@@ -24,9 +23,15 @@ async function launchAndWait(status: string, input: object = {}): Promise<string
 }
 
 test('a handler gets its task and its result is stored', async () => {
-  await startWith((task) => ({ output: { got: task.input, step: task.step, number: task.number }, usage: [{ model: 'm', outputTokens: 2 }], confidence: 0.5 }));
+  await startWith((task) => ({
+    output: { got: task.input, step: task.step, number: task.number },
+    usage: [{ model: 'm', outputTokens: 2 }],
+    confidence: 0.5,
+  }));
   await launchAndWait('COMPLETED', { config: { x: 1 } });
-  expect(await plane.rows('select output, confidence from runplane.tasks')).toEqual([{ output: { got: { x: 1 }, step: 'a', number: 1 }, confidence: 0.5 }]);
+  expect(await plane.rows('select output, confidence from runplane.tasks')).toEqual([
+    { output: { got: { x: 1 }, step: 'a', number: 1 }, confidence: 0.5 },
+  ]);
   expect(await plane.rows('select output_tokens from runplane.usage')).toEqual([{ output_tokens: 2 }]);
 });
 
@@ -38,14 +43,18 @@ test('what a handler throws decides about a retry', async () => {
     throw new HandlerError('BAD_DOCUMENT', 'cannot be mended', { kind: 'PERMANENT' });
   });
   await launchAndWait('FAILED');
-  expect(await plane.rows('select error_code, error_kind, error_message from runplane.attempts order by number')).toEqual([
+  expect(
+    await plane.rows('select error_code, error_kind, error_message from runplane.attempts order by number'),
+  ).toEqual([
     { error_code: 'HANDLER_ERROR', error_kind: 'TRANSIENT', error_message: 'plain' },
     { error_code: 'BAD_DOCUMENT', error_kind: 'PERMANENT', error_message: 'cannot be mended' },
   ]);
 });
 
 test('a result that cannot be stored fails the attempt and says why', async () => {
-  await startWith(() => ({ output: { deep: JSON.parse('['.repeat(80) + ']'.repeat(80)) as unknown } }), { retryPolicy: { maxAttempts: 1 } });
+  await startWith(() => ({ output: { deep: JSON.parse('['.repeat(80) + ']'.repeat(80)) as unknown } }), {
+    retryPolicy: { maxAttempts: 1 },
+  });
   await launchAndWait('FAILED');
   expect(await plane.rows('select error_code, error_message from runplane.tasks')).toEqual([
     { error_code: 'INVALID_RESULT', error_message: expect.stringContaining('64') },
@@ -54,24 +63,33 @@ test('a result that cannot be stored fails the attempt and says why', async () =
 
 test('a cancel reaches the handler by its signal', async () => {
   let reason: unknown;
-  await startWith((_, signal) => new Promise((_resolve, reject) => {
-    signal.addEventListener('abort', () => {
-      reason = signal.reason;
-      reject(new Error('stopped'));
-    });
-  }));
+  await startWith(
+    (_, signal) =>
+      new Promise((_resolve, reject) => {
+        signal.addEventListener('abort', () => {
+          reason = signal.reason;
+          reject(new Error('stopped'));
+        });
+      }),
+  );
   await launchAndWait('PROCESSING');
   await plane.rows(`update runplane.leases set cancel_deadline = runplane.clock() + interval '30 seconds'`);
-  for await (const { changes } of plane.services.changeLog.taskChanges({ statuses: ['CANCELLED'] }, null)) if (changes.length > 0) break;
+  for await (const { changes } of plane.services.changeLog.taskChanges({ statuses: ['CANCELLED'] }, null))
+    if (changes.length > 0) break;
   expect(reason).toBe('CANCELLED');
 });
 
 test('a handler that runs too long is ended and the attempt counts', async () => {
   let aborted = false;
-  await startWith((_, signal) => new Promise(() => signal.addEventListener('abort', () => (aborted = true))), { timeoutSeconds: 1, retryPolicy: { maxAttempts: 1 } });
+  await startWith(
+    (_, signal) => new Promise(() => signal.addEventListener('abort', () => (aborted = true))),
+    { timeoutSeconds: 1, retryPolicy: { maxAttempts: 1 } },
+  );
   await launchAndWait('FAILED');
   expect(aborted).toBe(true);
-  expect(await plane.rows('select status, counted, error_code from runplane.attempts')).toEqual([{ status: 'TIMED_OUT', counted: true, error_code: 'TIMED_OUT' }]);
+  expect(await plane.rows('select status, counted, error_code from runplane.attempts')).toEqual([
+    { status: 'TIMED_OUT', counted: true, error_code: 'TIMED_OUT' },
+  ]);
 });
 
 test('a lost lease aborts the handler, and the task is executed again', async () => {
@@ -89,8 +107,12 @@ test('a lost lease aborts the handler, and the task is executed again', async ()
   await launchAndWait('PROCESSING');
   const after = await plane.services.changeLog.currentCursor();
   await plane.rows(`update runplane.leases set expires_at = runplane.clock() - interval '1 second'`);
-  for await (const { changes } of plane.services.changeLog.taskChanges({ statuses: ['COMPLETED'] }, after)) if (changes.length > 0) break;
-  expect(await plane.rows('select status from runplane.attempts order by number')).toEqual([{ status: 'LOST' }, { status: 'COMPLETED' }]);
+  for await (const { changes } of plane.services.changeLog.taskChanges({ statuses: ['COMPLETED'] }, after))
+    if (changes.length > 0) break;
+  expect(await plane.rows('select status from runplane.attempts order by number')).toEqual([
+    { status: 'LOST' },
+    { status: 'COMPLETED' },
+  ]);
   await expect.poll(() => reasons, { timeout: 10_000 }).toEqual(['LEASE_LOST']);
 });
 

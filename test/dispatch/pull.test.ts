@@ -26,7 +26,10 @@ describe('a claim', () => {
   test('ends its wait empty, when its client left at once', async () => {
     expect(await claim({ agents: ['a'], waitSeconds: 0.1 })).toMatchObject({ assignments: [] });
     const left = new AbortController();
-    const waiting = plane.services.dispatch.claimTasks({ workerId: 'w', limit: 1, agents: ['a'], waitSeconds: 20 }, left.signal);
+    const waiting = plane.services.dispatch.claimTasks(
+      { workerId: 'w', limit: 1, agents: ['a'], waitSeconds: 20 },
+      left.signal,
+    );
     left.abort();
     expect(await waiting).toMatchObject({ assignments: [] });
     await plane.launch('a');
@@ -36,8 +39,15 @@ describe('a claim', () => {
   test('that is repeated with its key gives the same leases again, one with another key does not', async () => {
     for (let i = 0; i < 4; i++) await plane.launch('a');
     const first = await claim({ agents: ['a'], limit: 2, idempotencyKey: 'k1' });
-    const [again, parallel] = await Promise.all([claim({ agents: ['a'], limit: 2, idempotencyKey: 'k1' }), claim({ agents: ['a'], limit: 2, idempotencyKey: 'k2' })]);
-    const key = (outcome: unknown) => (outcome as { assignments: { attemptId: string; leaseToken: string }[] }).assignments.map((a) => [a.attemptId, a.leaseToken]);
+    const [again, parallel] = await Promise.all([
+      claim({ agents: ['a'], limit: 2, idempotencyKey: 'k1' }),
+      claim({ agents: ['a'], limit: 2, idempotencyKey: 'k2' }),
+    ]);
+    const key = (outcome: unknown) =>
+      (outcome as { assignments: { attemptId: string; leaseToken: string }[] }).assignments.map((a) => [
+        a.attemptId,
+        a.leaseToken,
+      ]);
     expect(key(again)).toEqual(key(first));
     expect(key(parallel)).toHaveLength(2);
     expect(await plane.rows('select attempt_id from runplane.leases')).toHaveLength(4);
@@ -45,7 +55,9 @@ describe('a claim', () => {
 
   test('repeated while the first is under way claims once', async () => {
     for (let i = 0; i < 10; i++) await plane.launch('a');
-    await Promise.all(Array.from({ length: 8 }, () => claim({ agents: ['a'], limit: 3, idempotencyKey: 'k' })));
+    await Promise.all(
+      Array.from({ length: 8 }, () => claim({ agents: ['a'], limit: 3, idempotencyKey: 'k' })),
+    );
     expect(await plane.rows('select attempt_id from runplane.leases')).toHaveLength(3);
   });
 
@@ -111,10 +123,17 @@ describe('a heartbeat', () => {
   test('extends the lease, tells of a cancel, and is stale without one', async () => {
     await plane.launch('a');
     const [task] = await plane.claim(['a'], 1, { leaseSeconds: 30 });
-    const beat = (more: object = {}) => plane.services.dispatch.extendLeases([{ ...plane.credentials(task as never), ...more }]).then(([status]) => status);
+    const beat = (more: object = {}) =>
+      plane.services.dispatch
+        .extendLeases([{ ...plane.credentials(task as never), ...more }])
+        .then(([status]) => status);
     await plane.expire(task as never);
     expect(await beat()).toMatchObject({ state: 'HELD', leaseSeconds: 30 });
-    expect(await plane.rows(`select expires_at > runplane.clock() + interval '25 seconds' as extended from runplane.leases`)).toEqual([{ extended: true }]);
+    expect(
+      await plane.rows(
+        `select expires_at > runplane.clock() + interval '25 seconds' as extended from runplane.leases`,
+      ),
+    ).toEqual([{ extended: true }]);
     await plane.rows(`update runplane.leases set cancel_deadline = runplane.clock() + interval '30 seconds'`);
     expect(await beat()).toMatchObject({ state: 'CANCEL_REQUESTED', cancelDeadline: expect.any(Date) });
     const others = await plane.services.dispatch.extendLeases([
@@ -130,9 +149,17 @@ describe('a heartbeat', () => {
     await plane.launch('a');
     const [task] = await plane.claim(['a']);
     const usage = [{ responseId: 'r1', model: 'm', inputTokens: 10 }];
-    for (let i = 0; i < 3; i++) await plane.services.dispatch.extendLeases([{ ...plane.credentials(task as never), usage }]);
-    await plane.report(task as never, { status: 'COMPLETED', usage: [...usage, { responseId: 'r2', outputTokens: 5 }] });
-    expect(await plane.rows('select response_id, input_tokens, output_tokens from runplane.usage order by response_id')).toEqual([
+    for (let i = 0; i < 3; i++)
+      await plane.services.dispatch.extendLeases([{ ...plane.credentials(task as never), usage }]);
+    await plane.report(task as never, {
+      status: 'COMPLETED',
+      usage: [...usage, { responseId: 'r2', outputTokens: 5 }],
+    });
+    expect(
+      await plane.rows(
+        'select response_id, input_tokens, output_tokens from runplane.usage order by response_id',
+      ),
+    ).toEqual([
       { response_id: 'r1', input_tokens: 10, output_tokens: null },
       { response_id: 'r2', input_tokens: null, output_tokens: 5 },
     ]);

@@ -18,7 +18,9 @@ afterEach(async () => {
 async function launchMany(job: string, n: number, ms: number): Promise<string> {
   const cursor = await plane.services.changeLog.currentCursor();
   for (let at = 0; at < n; at += 500) {
-    const outcomes = await plane.services.intake.launchRuns(Array.from({ length: Math.min(500, n - at) }, (_, i) => ({ job, config: { i, ms } })));
+    const outcomes = await plane.services.intake.launchRuns(
+      Array.from({ length: Math.min(500, n - at) }, (_, i) => ({ job, config: { i, ms } })),
+    );
     expect(outcomes.every((outcome) => outcome.kind === 'LaunchRunSuccess')).toBe(true);
   }
   return cursor;
@@ -27,7 +29,10 @@ async function launchMany(job: string, n: number, ms: number): Promise<string> {
 /** Reads the change log until so many runs are terminal; answers their statuses. */
 async function untilTerminal(changeLog: ChangeLog, after: string, n: number): Promise<Map<string, string>> {
   const ended = new Map<string, string>();
-  for await (const { changes } of changeLog.runChanges({ statuses: ['COMPLETED', 'FAILED', 'CANCELLED'] }, after)) {
+  for await (const { changes } of changeLog.runChanges(
+    { statuses: ['COMPLETED', 'FAILED', 'CANCELLED'] },
+    after,
+  )) {
     for (const change of changes) ended.set(change.runId, change.toStatus);
     if (ended.size >= n) break;
   }
@@ -36,10 +41,20 @@ async function untilTerminal(changeLog: ChangeLog, after: string, n: number): Pr
 
 test('two replicas never exceed a limit that they share, and use it', async () => {
   const n = count({ test: 300, soak: 5000 });
-  await plane.services.configuration.saveThrottle({ name: 'model', maxConcurrentTasks: 4 }, { name: 'test', requestId: null });
+  await plane.services.configuration.saveThrottle(
+    { name: 'model', maxConcurrentTasks: 4 },
+    { name: 'test', requestId: null },
+  );
   await plane.agent('a', { dispatch: { inline: { handler: 'work' } }, throttles: ['model'] });
-  await plane.agent('b', { dispatch: { inline: { handler: 'work' } }, throttles: ['model'], maxConcurrentTasks: 3 });
-  await plane.job('two', [{ name: 'a', agent: 'a' }, { name: 'b', agent: 'b' }]);
+  await plane.agent('b', {
+    dispatch: { inline: { handler: 'work' } },
+    throttles: ['model'],
+    maxConcurrentTasks: 3,
+  });
+  await plane.job('two', [
+    { name: 'a', agent: 'a' },
+    { name: 'b', agent: 'b' },
+  ]);
   replicas = await Promise.all([startReplica(plane.database.url), startReplica(plane.database.url)]);
   const after = await launchMany('two', n / 2, 3);
 
@@ -86,9 +101,12 @@ test('a replica that is stopped hands its work back at once, and spends no attem
   await plane.job('one', ['a']);
   replicas = [await startReplica(plane.database.url)];
   const after = await launchMany('one', 20, 60_000);
-  for await (const { changes } of plane.services.changeLog.taskChanges({ statuses: ['PROCESSING'] }, after)) if (changes.length > 0) break;
+  for await (const { changes } of plane.services.changeLog.taskChanges({ statuses: ['PROCESSING'] }, after))
+    if (changes.length > 0) break;
   expect(await replicas[0]?.end('SIGTERM')).toBe(0);
   expect(await plane.rows('select attempt_id from runplane.leases')).toEqual([]);
-  const attempts = await plane.rows<{ status: string; counted: boolean }>('select distinct status, counted from runplane.attempts');
+  const attempts = await plane.rows<{ status: string; counted: boolean }>(
+    'select distinct status, counted from runplane.attempts',
+  );
   expect(attempts).toEqual([{ status: 'RELEASED', counted: false }]);
 });

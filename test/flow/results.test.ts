@@ -20,9 +20,19 @@ describe('a current attempt', () => {
     const run = await plane.launch('one', { config: { x: 1 } });
     const assignment = await claimOne();
     expect(assignment.input).toEqual({ x: 1 });
-    const result = { status: 'COMPLETED', output: { ok: true }, usage: [{ model: 'm', inputTokens: 3, cost: '0.5' }] } as const;
-    expect(await plane.report(assignment, result)).toMatchObject({ outcome: 'APPLIED', taskStatus: 'COMPLETED' });
-    expect(await plane.report(assignment, result)).toMatchObject({ outcome: 'REPLAYED', taskStatus: 'COMPLETED' });
+    const result = {
+      status: 'COMPLETED',
+      output: { ok: true },
+      usage: [{ model: 'm', inputTokens: 3, cost: '0.5' }],
+    } as const;
+    expect(await plane.report(assignment, result)).toMatchObject({
+      outcome: 'APPLIED',
+      taskStatus: 'COMPLETED',
+    });
+    expect(await plane.report(assignment, result)).toMatchObject({
+      outcome: 'REPLAYED',
+      taskStatus: 'COMPLETED',
+    });
     expect(await plane.run(run)).toEqual({ status: 'COMPLETED', openTasks: 0 });
     expect(await plane.rows('select llm_cost from runplane.usage')).toHaveLength(1);
   });
@@ -31,33 +41,44 @@ describe('a current attempt', () => {
     await plane.launch('one');
     const assignment = await claimOne();
     await plane.report(assignment, { status: 'COMPLETED', output: 1 });
-    expect(await plane.report(assignment, { status: 'COMPLETED', output: 2 })).toMatchObject({ kind: 'ResultConflict' });
+    expect(await plane.report(assignment, { status: 'COMPLETED', output: 2 })).toMatchObject({
+      kind: 'ResultConflict',
+    });
     expect(await plane.rows('select output from runplane.tasks')).toEqual([{ output: 1 }]);
   });
 
   test('is tried again until its attempts are spent, then leaves a dead letter', async () => {
     const run = await plane.launch('one', { labels: [{ key: 'kb_id', value: 'kb7' }] });
     for (const expected of ['ENQUEUED', 'ENQUEUED', 'FAILED']) {
-      const outcome = await plane.report(await claimOne(), { status: 'FAILED', error: { code: 'BOOM', message: 'no' } });
+      const outcome = await plane.report(await claimOne(), {
+        status: 'FAILED',
+        error: { code: 'BOOM', message: 'no' },
+      });
       expect(outcome).toMatchObject({ outcome: 'APPLIED', taskStatus: expected });
     }
     expect(await plane.run(run)).toMatchObject({ status: 'FAILED' });
-    expect(await plane.rows('select scope, scope_id, error_code, fail_count from runplane.dead_letters')).toEqual([
-      { scope: 'knowledge_base', scope_id: 'kb7', error_code: 'BOOM', fail_count: 1 },
-    ]);
+    expect(
+      await plane.rows('select scope, scope_id, error_code, fail_count from runplane.dead_letters'),
+    ).toEqual([{ scope: 'knowledge_base', scope_id: 'kb7', error_code: 'BOOM', fail_count: 1 }]);
   });
 
   test('fails at once when its error is permanent', async () => {
     await plane.launch('one');
-    expect(await plane.report(await claimOne(), { status: 'FAILED', error: { code: 'BAD', kind: 'PERMANENT' } })).toMatchObject({ taskStatus: 'FAILED' });
+    expect(
+      await plane.report(await claimOne(), { status: 'FAILED', error: { code: 'BAD', kind: 'PERMANENT' } }),
+    ).toMatchObject({ taskStatus: 'FAILED' });
   });
 
   test('hands its task back without spending an attempt, but not for ever', async () => {
     await plane.launch('one', { steps: [{ step: 'a', maxAttempts: 1 }] });
     for (let i = 0; i < 20; i++) {
-      expect(await plane.report(await claimOne(), { status: 'RELEASED' })).toMatchObject({ taskStatus: 'ENQUEUED' });
+      expect(await plane.report(await claimOne(), { status: 'RELEASED' })).toMatchObject({
+        taskStatus: 'ENQUEUED',
+      });
     }
-    expect(await plane.report(await claimOne(), { status: 'RELEASED' })).toMatchObject({ taskStatus: 'FAILED' });
+    expect(await plane.report(await claimOne(), { status: 'RELEASED' })).toMatchObject({
+      taskStatus: 'FAILED',
+    });
   });
 
   test('is still current after its lease expired, until the sweep', async () => {
@@ -65,15 +86,27 @@ describe('a current attempt', () => {
     const assignment = await claimOne();
     await plane.expire(assignment);
     expect(await plane.report(assignment, { status: 'COMPLETED' })).toMatchObject({ outcome: 'APPLIED' });
-    expect(await plane.rows('select status, late from runplane.attempts')).toEqual([{ status: 'COMPLETED', late: false }]);
+    expect(await plane.rows('select status, late from runplane.attempts')).toEqual([
+      { status: 'COMPLETED', late: false },
+    ]);
   });
 
   test('with a cancel requested: done work wins, a failure is not tried again', async () => {
-    for (const [status, expected] of [['COMPLETED', 'COMPLETED'], ['FAILED', 'CANCELLED'], ['CANCELLED', 'CANCELLED'], ['RELEASED', 'CANCELLED']] as const) {
+    for (const [status, expected] of [
+      ['COMPLETED', 'COMPLETED'],
+      ['FAILED', 'CANCELLED'],
+      ['CANCELLED', 'CANCELLED'],
+      ['RELEASED', 'CANCELLED'],
+    ] as const) {
       await plane.launch('one');
       const assignment = await claimOne();
-      await plane.rows(`update runplane.leases set cancel_deadline = runplane.clock() + interval '30 seconds'`);
-      expect(await plane.report(assignment, { status })).toMatchObject({ outcome: 'APPLIED', taskStatus: expected });
+      await plane.rows(
+        `update runplane.leases set cancel_deadline = runplane.clock() + interval '30 seconds'`,
+      );
+      expect(await plane.report(assignment, { status })).toMatchObject({
+        outcome: 'APPLIED',
+        taskStatus: expected,
+      });
     }
   });
 
@@ -104,7 +137,9 @@ describe('a lost attempt', () => {
     expect(await plane.report(lost, result)).toMatchObject({ outcome: 'APPLIED', taskStatus: 'COMPLETED' });
     expect(await plane.report(lost, result)).toMatchObject({ outcome: 'REPLAYED' });
     expect(await plane.run(run)).toMatchObject({ status: 'COMPLETED' });
-    expect(await plane.rows('select status, late from runplane.attempts')).toEqual([{ status: 'LOST', late: true }]);
+    expect(await plane.rows('select status, late from runplane.attempts')).toEqual([
+      { status: 'LOST', late: true },
+    ]);
     expect(await plane.claim(['a'])).toEqual([]);
   });
 
@@ -113,20 +148,32 @@ describe('a lost attempt', () => {
     const lost = await lose();
     const newer = await claimOne();
     expect(newer.number).toBe(2);
-    expect(await plane.report(lost, { status: 'COMPLETED', usage: [{ inputTokens: 1 }] })).toMatchObject({ outcome: 'APPLIED' });
-    expect(await plane.report(newer, { status: 'COMPLETED', usage: [{ inputTokens: 2 }] })).toMatchObject({ outcome: 'SUPERSEDED', taskStatus: 'COMPLETED' });
-    expect(await plane.report(newer, { status: 'COMPLETED', usage: [{ inputTokens: 2 }] })).toMatchObject({ outcome: 'REPLAYED' });
+    expect(await plane.report(lost, { status: 'COMPLETED', usage: [{ inputTokens: 1 }] })).toMatchObject({
+      outcome: 'APPLIED',
+    });
+    expect(await plane.report(newer, { status: 'COMPLETED', usage: [{ inputTokens: 2 }] })).toMatchObject({
+      outcome: 'SUPERSEDED',
+      taskStatus: 'COMPLETED',
+    });
+    expect(await plane.report(newer, { status: 'COMPLETED', usage: [{ inputTokens: 2 }] })).toMatchObject({
+      outcome: 'REPLAYED',
+    });
     expect(await plane.rows('select number, status, late from runplane.attempts order by number')).toEqual([
       { number: 1, status: 'LOST', late: true },
       { number: 2, status: 'CANCELLED', late: true },
     ]);
-    expect(await plane.rows('select sum(input_tokens)::int as sum from runplane.usage')).toEqual([{ sum: 3 }]);
+    expect(await plane.rows('select sum(input_tokens)::int as sum from runplane.usage')).toEqual([
+      { sum: 3 },
+    ]);
   });
 
   test('changes nothing by failing, cancelling or releasing late', async () => {
     for (const status of ['FAILED', 'CANCELLED', 'RELEASED'] as const) {
       await plane.launch('one');
-      expect(await plane.report(await lose(), { status })).toMatchObject({ outcome: 'SUPERSEDED', taskStatus: 'ENQUEUED' });
+      expect(await plane.report(await lose(), { status })).toMatchObject({
+        outcome: 'SUPERSEDED',
+        taskStatus: 'ENQUEUED',
+      });
       await plane.report(await claimOne(), { status: 'COMPLETED' });
     }
   });
@@ -138,15 +185,21 @@ describe('a lost attempt', () => {
     await plane.expire(assignment);
     expect(await plane.sweep(assignment)).toMatchObject({ taskStatus: 'FAILED' });
     expect(await plane.run(run)).toMatchObject({ status: 'FAILED' });
-    expect(await plane.rows('select error_code from runplane.dead_letters')).toEqual([{ error_code: 'LEASE_LOST' }]);
-    expect(await plane.rows('select count(*) filter (where counted)::int as counted from runplane.attempts')).toEqual([{ counted: 0 }]);
+    expect(await plane.rows('select error_code from runplane.dead_letters')).toEqual([
+      { error_code: 'LEASE_LOST' },
+    ]);
+    expect(
+      await plane.rows('select count(*) filter (where counted)::int as counted from runplane.attempts'),
+    ).toEqual([{ counted: 0 }]);
   });
 
   test('is not lost when a heartbeat came before the sweep', async () => {
     await plane.launch('one');
     const assignment = await claimOne();
     await plane.expire(assignment);
-    const [status] = await plane.services.dispatch.extendLeases([{ ...plane.credentials(assignment), progress: 0.5, checkpoint: { page: 3 } }]);
+    const [status] = await plane.services.dispatch.extendLeases([
+      { ...plane.credentials(assignment), progress: 0.5, checkpoint: { page: 3 } },
+    ]);
     expect(status).toMatchObject({ state: 'HELD' });
     expect(await plane.sweep(assignment)).toEqual({ answer: 'NOTHING' });
     await plane.expire(assignment);
@@ -160,17 +213,25 @@ describe('a lost attempt', () => {
 test('text of models is repaired, and the attempt says so', async () => {
   await plane.launch('one');
   await plane.report(await claimOne(), { status: 'COMPLETED', output: { text: 'a\u0000b\ud800' } });
-  expect(await plane.rows('select t.output, a.sanitized from runplane.tasks t join runplane.attempts a on a.task_id = t.id')).toEqual([
-    { output: { text: 'a\ufffdb\ufffd' }, sanitized: true },
-  ]);
+  expect(
+    await plane.rows(
+      'select t.output, a.sanitized from runplane.tasks t join runplane.attempts a on a.task_id = t.id',
+    ),
+  ).toEqual([{ output: { text: 'a\ufffdb\ufffd' }, sanitized: true }]);
 });
 
 test("a provider's pause holds back its throttle and spends no attempt", async () => {
-  await plane.services.configuration.saveThrottle({ name: 'gpt', maxConcurrentTasks: 5 }, { name: 'test', requestId: null });
+  await plane.services.configuration.saveThrottle(
+    { name: 'gpt', maxConcurrentTasks: 5 },
+    { name: 'test', requestId: null },
+  );
   await plane.agent('a', { throttles: ['gpt'] });
   await plane.launch('one');
   await plane.launch('one');
-  const outcome = await plane.report(await claimOne(), { status: 'FAILED', error: { code: 'TOO_MANY', kind: 'RATE_LIMITED', retryAfterSeconds: 60 } });
+  const outcome = await plane.report(await claimOne(), {
+    status: 'FAILED',
+    error: { code: 'TOO_MANY', kind: 'RATE_LIMITED', retryAfterSeconds: 60 },
+  });
   expect(outcome).toMatchObject({ taskStatus: 'ENQUEUED' });
   expect(await plane.claim(['a'])).toEqual([]);
   expect(await plane.rows('select counted from runplane.attempts')).toEqual([{ counted: false }]);

@@ -10,14 +10,24 @@ beforeEach(async () => {
 afterEach(() => plane.stop());
 
 const agents = ['a', 'b', 'c', 'd'];
-const step = (name: string, dependsOn: string[], more: Partial<JobStepInput> = {}): JobStepInput => ({ name, agent: name, dependsOn, ...more });
+const step = (name: string, dependsOn: string[], more: Partial<JobStepInput> = {}): JobStepInput => ({
+  name,
+  agent: name,
+  dependsOn,
+  ...more,
+});
 
 /** Claims everything that is ready and ends it; answers the steps that ran. */
 async function round(status: Record<string, 'COMPLETED' | 'FAILED'> = {}): Promise<string[]> {
   const claimed = await plane.claim(agents);
   for (const task of claimed) {
     const ends = status[task.step] ?? 'COMPLETED';
-    await plane.report(task, ends === 'COMPLETED' ? { status: ends, output: { from: task.step } } : { status: ends, error: { code: 'NO', kind: 'PERMANENT' } });
+    await plane.report(
+      task,
+      ends === 'COMPLETED'
+        ? { status: ends, output: { from: task.step } }
+        : { status: ends, error: { code: 'NO', kind: 'PERMANENT' } },
+    );
   }
   return claimed.map((task) => task.step).sort();
 }
@@ -36,14 +46,22 @@ test('both dependencies of a join may end in the same group', async () => {
   await plane.job('join', [step('a', []), step('b', []), step('c', ['a', 'b'])]);
   await plane.launch('join');
   const claimed = await plane.claim(agents);
-  await plane.services.results.reportResults(claimed.map((task) => ({ ...plane.credentials(task), status: 'COMPLETED' as const })));
+  await plane.services.results.reportResults(
+    claimed.map((task) => ({ ...plane.credentials(task), status: 'COMPLETED' as const })),
+  );
   expect(await round()).toEqual(['c']);
 });
 
 test('templates see config, run, event and what earlier steps gave', async () => {
   await plane.job('templates', [
     step('a', [], { input: { x: { $eval: 'config.x' } } }),
-    step('b', ['a'], { input: { from: { $eval: 'steps.a.output.from' }, status: { $eval: 'steps.a.status' }, who: { $eval: 'run.customer' } } }),
+    step('b', ['a'], {
+      input: {
+        from: { $eval: 'steps.a.output.from' },
+        status: { $eval: 'steps.a.status' },
+        who: { $eval: 'run.customer' },
+      },
+    }),
   ]);
   await plane.launch('templates', { config: { x: [1, 'é'] }, customer: 'acme' });
   const [a] = await plane.claim(['a']);
@@ -56,13 +74,25 @@ test('templates see config, run, event and what earlier steps gave', async () =>
 test('a template that fails for this config refuses the launch, or fails its later step', async () => {
   await plane.job('early', [step('a', [], { input: { $eval: 'config.missing.deep' } })]);
   const [refused] = await plane.services.intake.launchRuns([{ job: 'early' }]);
-  expect(refused).toMatchObject({ kind: 'InvalidInput', field: 'config', message: expect.stringContaining('step a') });
-  await plane.job('late', [step('a', []), step('b', ['a'], { input: { $eval: 'steps.a.output.missing.deep' } }), step('c', ['b'])]);
+  expect(refused).toMatchObject({
+    kind: 'InvalidInput',
+    field: 'config',
+    message: expect.stringContaining('step a'),
+  });
+  await plane.job('late', [
+    step('a', []),
+    step('b', ['a'], { input: { $eval: 'steps.a.output.missing.deep' } }),
+    step('c', ['b']),
+  ]);
   const run = await plane.launch('late');
   await round();
   expect(await plane.steps(run)).toEqual({ a: 'COMPLETED', b: 'FAILED', c: 'FAILED' });
   expect(await plane.run(run)).toMatchObject({ status: 'FAILED' });
-  expect(await plane.rows('select step, error_code from runplane.tasks where error_code is not null order by step')).toEqual([
+  expect(
+    await plane.rows(
+      'select step, error_code from runplane.tasks where error_code is not null order by step',
+    ),
+  ).toEqual([
     { step: 'b', error_code: 'INPUT_TEMPLATE_FAILED' },
     { step: 'c', error_code: 'DEPENDENCY_FAILED' },
   ]);
@@ -77,8 +107,12 @@ describe('when a step fails', () => {
     expect(await plane.run(run)).toMatchObject({ status: 'RUNNING' });
     await round();
     expect(await plane.run(run)).toMatchObject({ status: 'FAILED' });
-    expect(await plane.rows('select t.step from runplane.runs r join runplane.tasks t on t.id = r.failed_task_id')).toEqual([{ step: 'a' }]);
-    expect(await plane.rows('select count(*)::int as letters from runplane.dead_letters')).toEqual([{ letters: 1 }]);
+    expect(
+      await plane.rows('select t.step from runplane.runs r join runplane.tasks t on t.id = r.failed_task_id'),
+    ).toEqual([{ step: 'a' }]);
+    expect(await plane.rows('select count(*)::int as letters from runplane.dead_letters')).toEqual([
+      { letters: 1 },
+    ]);
   });
 
   test('a step that waits for its dependencies however they end runs all the same', async () => {
@@ -95,7 +129,9 @@ describe('when a step fails', () => {
     await round({ a: 'FAILED' });
     expect(await round()).toEqual(['b']);
     expect(await plane.run(run)).toMatchObject({ status: 'COMPLETED' });
-    expect(await plane.rows('select count(*)::int as letters from runplane.dead_letters')).toEqual([{ letters: 1 }]);
+    expect(await plane.rows('select count(*)::int as letters from runplane.dead_letters')).toEqual([
+      { letters: 1 },
+    ]);
   });
 });
 

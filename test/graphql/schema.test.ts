@@ -97,7 +97,8 @@ afterAll(() => plane.stop());
 describe('what is served', () => {
   test('everything can be asked for, through everything that leads to it', async () => {
     const data = await client.query(`query ${everything('Query', 4).replace('__typename', '')}`);
-    expect(Object.keys(data).sort()).toMatchSnapshot();
+    expect(data.runs.nodes).toHaveLength(3);
+    expect(data.tasks.edges).toHaveLength(6);
   });
 
   test('node gives every kind of object by its id', async () => {

@@ -2,7 +2,7 @@ import type { ExecutionResult } from 'graphql';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { toPublicId } from '../../src/domain/ids.ts';
 import { ControlPlane } from '../support/control-plane.ts';
-import { Client } from './client.ts';
+import { type Answer, Client } from './client.ts';
 
 let plane: ControlPlane;
 let client: Client;
@@ -14,7 +14,7 @@ beforeEach(async () => {
 });
 afterEach(() => plane.stop());
 
-type Stream = AsyncGenerator<ExecutionResult<any>, void, void>;
+type Stream = AsyncGenerator<ExecutionResult<Answer>, void, void>;
 const taskChanges = `subscription($filter: TaskFilter, $after: Cursor) { taskStatusChanged(filter: $filter, after: $after) {
   cursor caughtUp changes { id sequence taskId runId job step agent attemptId attemptNumber fromStatus toStatus errorCode task { status } } } }`;
 
@@ -45,7 +45,7 @@ test('a stream has every change of a run after the cursor of its launch, and com
   const [task] = await plane.claim(['a'], 1);
   if (!task) throw new Error('nothing to claim');
   await plane.report(task, { status: 'COMPLETED' });
-  const seen: any[] = [];
+  const seen: Answer[] = [];
   for await (const { data } of stream) seen.push(...(data?.taskStatusChanged.changes ?? []));
   const attempt = {
     attemptId: toPublicId('att', task.attemptId),

@@ -37,16 +37,32 @@ async function open(query: string, headers: Record<string, string> = {}) {
         text += value;
         continue;
       }
-      const fields = new Map(text.slice(0, end).split('\n').map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1).trim()]));
+      const fields = new Map(
+        text
+          .slice(0, end)
+          .split('\n')
+          .map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1).trim()]),
+      );
       text = text.slice(end + 2);
-      if (fields.has('event')) return { event: fields.get('event') ?? '', id: fields.get('id') ?? null, data: fields.get('data') ?? '' };
+      if (fields.has('event'))
+        return {
+          event: fields.get('event') ?? '',
+          id: fields.get('id') ?? null,
+          data: fields.get('data') ?? '',
+        };
     }
   };
   return { response, next, leave: () => left.abort() };
 }
 
-const watch = 'subscription { taskStatusChanged { cursor caughtUp changes { sequence toStatus task { id status } } } }';
-const dataOf = (event: StreamEvent | null) => (JSON.parse(event?.data ?? '{}') as { data: { taskStatusChanged: { cursor: string; changes: { toStatus: string }[] } } }).data.taskStatusChanged;
+const watch =
+  'subscription { taskStatusChanged { cursor caughtUp changes { sequence toStatus task { id status } } } }';
+const dataOf = (event: StreamEvent | null) =>
+  (
+    JSON.parse(event?.data ?? '{}') as {
+      data: { taskStatusChanged: { cursor: string; changes: { toStatus: string }[] } };
+    }
+  ).data.taskStatusChanged;
 
 test('each message carries its cursor as the event id, and a client resumes with it', async () => {
   const stream = await open(watch);
@@ -72,7 +88,9 @@ test('each message carries its cursor as the event id, and a client resumes with
 
 test('an error of a stream is a message with errors, then the end', async () => {
   const stream = await open('subscription { taskStatusChanged(after: "nonsense") { cursor } }');
-  expect(JSON.parse((await stream.next())?.data ?? '')).toMatchObject({ errors: [{ extensions: { code: 'INVALID_CURSOR' } }] });
+  expect(JSON.parse((await stream.next())?.data ?? '')).toMatchObject({
+    errors: [{ extensions: { code: 'INVALID_CURSOR' } }],
+  });
   expect(await stream.next()).toMatchObject({ event: 'complete' });
   expect(await stream.next()).toBeNull();
 });
@@ -93,14 +111,22 @@ test('a stopping server completes its streams', async () => {
 
 test('the client of graphql-sse follows a run to its end', async () => {
   const client = createClient({ url: server.url, fetchFn: fetch, abortControllerImpl: AbortController });
-  const { data } = await server.post('mutation { launchRun(input: { job: "one" }) { ... on LaunchRunSuccess { runId cursor } } }');
+  const { data } = await server.post(
+    'mutation { launchRun(input: { job: "one" }) { ... on LaunchRunSuccess { runId cursor } } }',
+  );
   const { runId, cursor } = (data as unknown as { launchRun: { runId: string; cursor: string } }).launchRun;
   const statuses: string[] = [];
   const ended = new Promise<void>((resolve, reject) => {
     client.subscribe<{ runStatusChanged: { changes: { toStatus: string }[] } }>(
-      { query: `subscription($id: ID!, $after: Cursor) { runStatusChanged(filter: { ids: [$id] }, after: $after) { cursor changes { toStatus } } }`, variables: { id: runId, after: cursor } },
       {
-        next: (message) => void statuses.push(...(message.data?.runStatusChanged.changes.map((change) => change.toStatus) ?? [])),
+        query: `subscription($id: ID!, $after: Cursor) { runStatusChanged(filter: { ids: [$id] }, after: $after) { cursor changes { toStatus } } }`,
+        variables: { id: runId, after: cursor },
+      },
+      {
+        next: (message) =>
+          void statuses.push(
+            ...(message.data?.runStatusChanged.changes.map((change) => change.toStatus) ?? []),
+          ),
         error: reject,
         complete: resolve,
       },

@@ -9,7 +9,9 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 describe('the GraphQL-over-HTTP specification', () => {
-  const audits = serverAudits({ url: () => server.url, fetchFn: fetch }).filter(({ name }) => !name.startsWith('MAY'));
+  const audits = serverAudits({ url: () => server.url, fetchFn: fetch }).filter(
+    ({ name }) => !name.startsWith('MAY'),
+  );
   test.each(audits.map((audit) => [audit.name, audit] as const))('%s', async (_, audit) => {
     expect(await audit.fn()).toMatchObject({ status: 'ok' });
   });
@@ -20,16 +22,61 @@ const json = { 'content-type': 'application/json' };
 
 describe('a request that is refused', () => {
   test.each([
-    ['form data', { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: 'query={__typename}' }, 415, 'UNSUPPORTED_MEDIA_TYPE'],
-    ['text that a browser sends without asking', { method: 'POST', headers: { 'content-type': 'text/plain' }, body: '{}' }, 415, 'UNSUPPORTED_MEDIA_TYPE'],
+    [
+      'form data',
+      {
+        method: 'POST',
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+        body: 'query={__typename}',
+      },
+      415,
+      'UNSUPPORTED_MEDIA_TYPE',
+    ],
+    [
+      'text that a browser sends without asking',
+      { method: 'POST', headers: { 'content-type': 'text/plain' }, body: '{}' },
+      415,
+      'UNSUPPORTED_MEDIA_TYPE',
+    ],
     ['no JSON', { method: 'POST', headers: json, body: '{"query":' }, 400, 'BAD_REQUEST'],
     ['a batch', { method: 'POST', headers: json, body: '[{"query":"{ __typename }"}]' }, 400, 'BAD_REQUEST'],
-    ['more than 1 MiB', { method: 'POST', headers: json, body: JSON.stringify({ query: '{ __typename }', variables: { x: 'x'.repeat(1_100_000) } }) }, 413, 'BODY_TOO_LARGE'],
-    ['more than 8 MiB', { method: 'POST', headers: json, body: 'x'.repeat(9_000_000) }, 413, 'BODY_TOO_LARGE'],
-    ['a stream of a bad document', { method: 'POST', headers: { ...json, accept: 'text/event-stream' }, body: '{"query":"subscription { nothing }"}' }, 400, 'GRAPHQL_VALIDATION_FAILED'],
-    ['a mutation by GET as a stream', { path: '?query=mutation{launchRun(input:{job:"x"}){__typename}}', headers: { accept: 'text/event-stream' } }, 405, 'METHOD_NOT_ALLOWED'],
+    [
+      'more than 1 MiB',
+      {
+        method: 'POST',
+        headers: json,
+        body: JSON.stringify({ query: '{ __typename }', variables: { x: 'x'.repeat(1_100_000) } }),
+      },
+      413,
+      'BODY_TOO_LARGE',
+    ],
+    [
+      'more than 8 MiB',
+      { method: 'POST', headers: json, body: 'x'.repeat(9_000_000) },
+      413,
+      'BODY_TOO_LARGE',
+    ],
+    [
+      'a stream of a bad document',
+      {
+        method: 'POST',
+        headers: { ...json, accept: 'text/event-stream' },
+        body: '{"query":"subscription { nothing }"}',
+      },
+      400,
+      'GRAPHQL_VALIDATION_FAILED',
+    ],
+    [
+      'a mutation by GET as a stream',
+      {
+        path: '?query=mutation{launchRun(input:{job:"x"}){__typename}}',
+        headers: { accept: 'text/event-stream' },
+      },
+      405,
+      'METHOD_NOT_ALLOWED',
+    ],
   ])('because it is %s', async (_, init, status, code) => {
-    const response = await request(init as RequestInit);
+    const response = await request(init);
     expect(response.status).toBe(status);
     expect(await response.json()).toMatchObject({ errors: [{ extensions: { code } }] });
   });
@@ -41,17 +88,28 @@ describe('a request that is refused', () => {
 
 test('a result may be larger than other requests', async () => {
   const query = 'mutation($inputs: [ReportResultInput!]!) { reportResults(inputs: $inputs) { __typename } }';
-  const inputs = [{ attemptId: 'att_x', leaseToken: 'x', status: 'COMPLETED', output: 'x'.repeat(2_000_000) }];
-  expect(await server.post(query, { inputs })).toEqual({ data: { reportResults: [{ __typename: 'LeaseTokenInvalid' }] } });
+  const inputs = [
+    { attemptId: 'att_x', leaseToken: 'x', status: 'COMPLETED', output: 'x'.repeat(2_000_000) },
+  ];
+  expect(await server.post(query, { inputs })).toEqual({
+    data: { reportResults: [{ __typename: 'LeaseTokenInvalid' }] },
+  });
 });
 
 test('health says what runs', async () => {
-  expect(await (await fetch(`${server.http.url}/healthz`)).json()).toMatchObject({ status: 'ok', version: '0.0.0-test' });
+  expect(await (await fetch(`${server.http.url}/healthz`)).json()).toMatchObject({
+    status: 'ok',
+    version: '0.0.0-test',
+  });
   expect((await fetch(`${server.http.url}/readyz`)).status).toBe(200);
   expect((await fetch(`${server.http.url}/nothing`)).status).toBe(404);
 });
 
 test('origins of other sites are not allowed', async () => {
-  const response = await request({ method: 'POST', headers: { ...json, origin: 'https://evil.example' }, body: '{"query":"{ __typename }"}' });
+  const response = await request({
+    method: 'POST',
+    headers: { ...json, origin: 'https://evil.example' },
+    body: '{"query":"{ __typename }"}',
+  });
   expect(response.headers.get('access-control-allow-origin')).toBeNull();
 });

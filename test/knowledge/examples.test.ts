@@ -14,12 +14,12 @@ const readEvents = (file: string): PublishEventInput[] =>
     .map((line) => JSON.parse(line) as PublishEventInput);
 
 /** The rows of the README's table, which say what every file does. */
-const promised = [...readme.matchAll(/^\| `(\S+)` \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|/gm)].map(
-  ([, file = '', ...numbers]) => {
-    const [messages, events, runs, refusals, rejected] = numbers.map(Number);
-    return { file, counts: { messages, events, runs, refusals, rejected } };
-  },
-);
+const promised = [
+  ...readme.matchAll(/^\| `(\S+)`\s+\| (\d+)\s+\| (\d+)\s+\| (\d+)\s+\| (\d+)\s+\| (\d+)\s+\|/gm),
+].map(([, file = '', ...numbers]) => {
+  const [messages, events, runs, refusals, rejected] = numbers.map(Number);
+  return { file, counts: { messages, events, runs, refusals, rejected } };
+});
 
 let pipeline: Pipeline;
 beforeEach(async () => {

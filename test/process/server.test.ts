@@ -21,13 +21,22 @@ afterEach(async () => {
 const ready = /runplane ready on (http:\S+)/;
 
 async function start(env: Record<string, string> = {}): Promise<{ server: Process; url: string }> {
-  const server = await startProcess('src/main.ts', [], ready, { RUNPLANE_DATA_DIR: directory, RUNPLANE_PORT: '0', LOG_LEVEL: 'warn', ...env });
+  const server = await startProcess('src/main.ts', [], ready, {
+    RUNPLANE_DATA_DIR: directory,
+    RUNPLANE_PORT: '0',
+    LOG_LEVEL: 'warn',
+    ...env,
+  });
   started.push(server);
   return { server, url: ready.exec(server.output())?.[1] ?? '' };
 }
 
 async function gql<Data>(url: string, query: string): Promise<Data> {
-  const response = await fetch(`${url}/graphql`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ query }) });
+  const response = await fetch(`${url}/graphql`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ query }),
+  });
   return ((await response.json()) as { data: Data }).data;
 }
 
@@ -50,21 +59,33 @@ test('a server starts on an empty directory, tells its settings, stops in good o
   expect(first.server.output()).toContain('authentication is off');
   expect(first.server.output()).toContain('core 8');
   expect((await fetch(`${first.url}/readyz`)).status).toBe(200);
-  const { publishEvent } = await gql<{ publishEvent: { eventId: string } }>(first.url, 'mutation { publishEvent(input: { topic: "a.b", payload: {} }) { ... on PublishEventSuccess { eventId } } }');
+  const { publishEvent } = await gql<{ publishEvent: { eventId: string } }>(
+    first.url,
+    'mutation { publishEvent(input: { topic: "a.b", payload: {} }) { ... on PublishEventSuccess { eventId } } }',
+  );
   expect(await first.server.end('SIGTERM')).toBe(0);
   expect(first.server.output()).toContain('stopped');
   const second = await start();
-  expect(await gql(second.url, `{ event(id: "${publishEvent.eventId}") { topic } }`)).toEqual({ event: { topic: 'a.b' } });
+  expect(await gql(second.url, `{ event(id: "${publishEvent.eventId}") { topic } }`)).toEqual({
+    event: { topic: 'a.b' },
+  });
 });
 
 test('two servers share a directory; Postgres outlives the first and a killed one, and goes with the last', async () => {
   const [a, b] = await Promise.all([start(), start()]);
-  const { publishEvent } = await gql<{ publishEvent: { eventId: string } }>(a.url, 'mutation { publishEvent(input: { topic: "a.b", payload: {} }) { ... on PublishEventSuccess { eventId } } }');
+  const { publishEvent } = await gql<{ publishEvent: { eventId: string } }>(
+    a.url,
+    'mutation { publishEvent(input: { topic: "a.b", payload: {} }) { ... on PublishEventSuccess { eventId } } }',
+  );
   await a.server.end('SIGTERM');
-  expect(await gql(b.url, `{ event(id: "${publishEvent.eventId}") { topic } }`)).toEqual({ event: { topic: 'a.b' } });
+  expect(await gql(b.url, `{ event(id: "${publishEvent.eventId}") { topic } }`)).toEqual({
+    event: { topic: 'a.b' },
+  });
   await b.server.end('SIGKILL');
   const c = await start();
-  expect(await gql(c.url, `{ event(id: "${publishEvent.eventId}") { topic } }`)).toEqual({ event: { topic: 'a.b' } });
+  expect(await gql(c.url, `{ event(id: "${publishEvent.eventId}") { topic } }`)).toEqual({
+    event: { topic: 'a.b' },
+  });
   expect(await isPostgresUp()).toBe(true);
   expect(await c.server.end('SIGINT')).toBe(0);
   expect(await isPostgresUp()).toBe(false);
@@ -75,6 +96,8 @@ test('a port in use and wrong settings are told in sentences, all at once', asyn
   await new Promise((resolve) => other.once('listening', resolve));
   const { port } = other.address() as AddressInfo;
   await expect(start({ RUNPLANE_PORT: String(port) })).rejects.toThrow(`Port ${port} is in use.`);
-  await expect(start({ RUNPLANE_HOST: '0.0.0.0', RUNPLANE_PORT: 'many', RUNPLANE_PROT: '1' })).rejects.toThrow(/RUNPLANE_PROT[\s\S]*RUNPLANE_PORT|RUNPLANE_PORT[\s\S]*RUNPLANE_PROT/);
+  await expect(
+    start({ RUNPLANE_HOST: '0.0.0.0', RUNPLANE_PORT: 'many', RUNPLANE_PROT: '1' }),
+  ).rejects.toThrow(/RUNPLANE_PROT[\s\S]*RUNPLANE_PORT|RUNPLANE_PORT[\s\S]*RUNPLANE_PROT/);
   other.close();
 });

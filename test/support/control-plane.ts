@@ -1,16 +1,25 @@
-import { newUuid, toPublicId } from '../../src/domain/ids.ts';
-import { leaseToken } from '../../src/domain/lease-token.ts';
 import type { InlineHandler } from '../../src/dispatch/handlers.ts';
 import type { Assignment } from '../../src/dispatch/types.ts';
+import { newUuid, toPublicId } from '../../src/domain/ids.ts';
+import { leaseToken } from '../../src/domain/lease-token.ts';
 import type { JobStepInput, RetryPolicyInput, SaveAgentInput } from '../../src/operator/types.ts';
 import type { ReportResultInput, ReportResultOutcome } from '../../src/result/types.ts';
 import { type Services, startServices } from '../../src/services.ts';
-import { createTestDatabase, testTimeouts, type TestDatabase } from './database.ts';
+import { createTestDatabase, type TestDatabase, testTimeouts } from './database.ts';
 import { expectInvariants } from './invariants.ts';
 
-export const quiet = { info: () => {}, warn: () => {}, error: (fields: object, message: string) => console.error(message, fields) };
+export const quiet = {
+  info: () => {},
+  warn: () => {},
+  error: (fields: object, message: string) => console.error(message, fields),
+};
 export const actor = { name: 'test', requestId: null };
-const immediate: RetryPolicyInput = { backoff: 'FIXED', initialDelaySeconds: 0, maxDelaySeconds: 0, jitter: 0 };
+const immediate: RetryPolicyInput = {
+  backoff: 'FIXED',
+  initialDelaySeconds: 0,
+  maxDelaySeconds: 0,
+  jitter: 0,
+};
 
 export interface ControlPlaneOptions {
   /** Default false: nothing moves but by the test's own calls. */
@@ -33,7 +42,12 @@ export class ControlPlane {
   static async start(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
     const database = options.database ?? (await createTestDatabase());
     const services = await startServices({
-      database: { connectionString: database.url, maxConnections: 5, timeouts: testTimeouts, ownSessions: true },
+      database: {
+        connectionString: database.url,
+        maxConnections: 5,
+        timeouts: testTimeouts,
+        ownSessions: true,
+      },
       listenUrl: database.url,
       installation: database.installation,
       scheduler: options.scheduler ?? false,
@@ -55,13 +69,20 @@ export class ControlPlane {
   }
 
   async agent(name: string, input: Partial<SaveAgentInput> = {}): Promise<void> {
-    const saved = await this.services.configuration.saveAgent({ name, dispatch: { pull: {} }, retryPolicy: immediate, ...input }, actor);
+    const saved = await this.services.configuration.saveAgent(
+      { name, dispatch: { pull: {} }, retryPolicy: immediate, ...input },
+      actor,
+    );
     if (saved.kind !== 'SaveAgentSuccess') throw new Error(saved.message);
   }
 
   async job(name: string, steps: (string | JobStepInput)[], configSchema?: unknown): Promise<void> {
     const saved = await this.services.configuration.saveJob(
-      { name, configSchema, steps: steps.map((step) => (typeof step === 'string' ? { name: step, agent: step } : step)) },
+      {
+        name,
+        configSchema,
+        steps: steps.map((step) => (typeof step === 'string' ? { name: step, agent: step } : step)),
+      },
       actor,
     );
     if (saved.kind !== 'SaveJobSuccess') throw new Error(saved.message);
@@ -74,18 +95,31 @@ export class ControlPlane {
   }
 
   async claim(agents: string[], limit = 100, more: object = {}): Promise<Assignment[]> {
-    const outcome = await this.services.dispatch.claimTasks({ workerId: this.workerId, agents, limit, ...more });
+    const outcome = await this.services.dispatch.claimTasks({
+      workerId: this.workerId,
+      agents,
+      limit,
+      ...more,
+    });
     if (outcome.kind !== 'ClaimTasksSuccess') throw new Error(JSON.stringify(outcome));
     return outcome.assignments;
   }
 
-  async report(assignment: Pick<Assignment, 'attemptId'>, result: Omit<ReportResultInput, 'attemptId' | 'leaseToken'>): Promise<ReportResultOutcome> {
-    const [outcome] = await this.services.results.reportResults([{ ...this.credentials(assignment), ...result }]);
+  async report(
+    assignment: Pick<Assignment, 'attemptId'>,
+    result: Omit<ReportResultInput, 'attemptId' | 'leaseToken'>,
+  ): Promise<ReportResultOutcome> {
+    const [outcome] = await this.services.results.reportResults([
+      { ...this.credentials(assignment), ...result },
+    ]);
     return outcome as ReportResultOutcome;
   }
 
   credentials({ attemptId }: Pick<Assignment, 'attemptId'>) {
-    return { attemptId: toPublicId('att', attemptId), leaseToken: leaseToken(this.database.installation.secretKey, attemptId) };
+    return {
+      attemptId: toPublicId('att', attemptId),
+      leaseToken: leaseToken(this.database.installation.secretKey, attemptId),
+    };
   }
 
   /** What the sweeper would find now, of one attempt. */
@@ -94,11 +128,17 @@ export class ControlPlane {
   }
 
   async expire({ attemptId }: Pick<Assignment, 'attemptId'>): Promise<void> {
-    await this.rows(`update runplane.leases set expires_at = runplane.clock() - interval '1 second' where attempt_id = $1`, [attemptId]);
+    await this.rows(
+      `update runplane.leases set expires_at = runplane.clock() - interval '1 second' where attempt_id = $1`,
+      [attemptId],
+    );
   }
 
   async run(id: string): Promise<{ status: string; openTasks: number }> {
-    const [run] = await this.rows<{ status: string; openTasks: number }>(`select status, open_tasks as "openTasks" from runplane.runs where id = $1`, [id]);
+    const [run] = await this.rows<{ status: string; openTasks: number }>(
+      `select status, open_tasks as "openTasks" from runplane.runs where id = $1`,
+      [id],
+    );
     if (!run) throw new Error(`no run ${id}`);
     return run;
   }

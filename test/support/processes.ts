@@ -14,8 +14,17 @@ export interface Process {
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /** Starts a script of this project and waits until it prints the word. */
-export async function startProcess(script: string, args: string[], until: RegExp, env: NodeJS.ProcessEnv = {}): Promise<Process> {
-  const child = spawn(process.execPath, ['--import', 'tsx', script, ...args], { cwd: root, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+export async function startProcess(
+  script: string,
+  args: string[],
+  until: RegExp,
+  env: NodeJS.ProcessEnv = {},
+): Promise<Process> {
+  const child = spawn(process.execPath, ['--import', 'tsx', script, ...args], {
+    cwd: root,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   const ended = once(child, 'exit').then(([code]) => code as number | null);
   let output = '';
   await new Promise<void>((resolve, reject) => {
@@ -38,4 +47,5 @@ export async function startProcess(script: string, args: string[], until: RegExp
   };
 }
 
-export const startReplica = (url: string): Promise<Process> => startProcess('test/support/replica.ts', [url], /ready/);
+export const startReplica = (url: string): Promise<Process> =>
+  startProcess('test/support/replica.ts', [url], /ready/);

@@ -13,7 +13,12 @@ const work: InlineHandler = async ({ input }) => {
   return { output: { pid: process.pid } };
 };
 const services = await startServices({
-  database: { connectionString: url, maxConnections: 5, timeouts: { statement: 30_000, lock: 5_000, idleInTransaction: 30_000 }, ownSessions: true },
+  database: {
+    connectionString: url,
+    maxConnections: 5,
+    timeouts: { statement: 30_000, lock: 5_000, idleInTransaction: 30_000 },
+    ownSessions: true,
+  },
   listenUrl: url,
   installation: await migrate(url),
   scheduler: true,

@@ -1,18 +1,33 @@
-import { createRead } from '../../src/read/read.ts';
-import { createLoaders } from '../../src/read/loaders.ts';
 import { buildSchema } from '../../src/graphql/schema.ts';
 import { type HttpServer, startHttpServer } from '../../src/http/server.ts';
+import { createLoaders } from '../../src/read/loaders.ts';
+import { createRead } from '../../src/read/read.ts';
 import { ControlPlane, type ControlPlaneOptions, quiet } from './control-plane.ts';
 
 const schema = buildSchema();
-const scopes = ['READ', 'PAYLOAD_READ', 'LAUNCH', 'PUBLISH', 'WORK', 'OPERATE', 'CONFIGURE', 'ADMIN'] as const;
+const scopes = [
+  'READ',
+  'PAYLOAD_READ',
+  'LAUNCH',
+  'PUBLISH',
+  'WORK',
+  'OPERATE',
+  'CONFIGURE',
+  'ADMIN',
+] as const;
 
 export interface TestServer {
   plane: ControlPlane;
   http: HttpServer;
   url: string;
   /** Posts an operation; the parsed answer. */
-  post(query: string, variables?: object): Promise<{ data?: Record<string, never>; errors?: { message: string; extensions: Record<string, unknown> }[] }>;
+  post(
+    query: string,
+    variables?: object,
+  ): Promise<{
+    data?: Record<string, never>;
+    errors?: { message: string; extensions: Record<string, unknown> }[];
+  }>;
   stop(): Promise<void>;
 }
 
@@ -40,7 +55,11 @@ export async function startTestServer(options: ControlPlaneOptions = {}): Promis
     http,
     url,
     post: async (query, variables = {}) => {
-      const response = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ query, variables }) });
+      const response = await fetch(url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ query, variables }),
+      });
       return (await response.json()) as Awaited<ReturnType<TestServer['post']>>;
     },
     stop: async () => {

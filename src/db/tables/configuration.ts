@@ -1,5 +1,15 @@
 import { sql } from 'drizzle-orm';
-import { boolean, check, integer, jsonb, numeric, primaryKey, smallint, text, uniqueIndex } from 'drizzle-orm/pg-core';
+import {
+  boolean,
+  check,
+  integer,
+  jsonb,
+  numeric,
+  primaryKey,
+  smallint,
+  text,
+  uniqueIndex,
+} from 'drizzle-orm/pg-core';
 import { at, bytea, dispatchKind, id, priority, runplane } from './types.ts';
 
 const versioned = {
@@ -141,7 +151,10 @@ export const jobVersions = runplane.table(
   },
   (t) => [
     primaryKey({ columns: [t.jobId, t.version] }),
-    check('job_versions_steps', sql`jsonb_typeof(${t.steps}) = 'array' and jsonb_array_length(${t.steps}) between 1 and 100`),
+    check(
+      'job_versions_steps',
+      sql`jsonb_typeof(${t.steps}) = 'array' and jsonb_array_length(${t.steps}) between 1 and 100`,
+    ),
   ],
 );
 

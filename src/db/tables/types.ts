@@ -8,7 +8,14 @@ export const runplane = pgSchema('runplane');
  * row in ready_tasks, delayed_tasks, serial_tasks or leases, so that claiming writes no task row.
  */
 export const taskState = runplane.enum('task_state', ['BLOCKED', 'OPEN', 'COMPLETED', 'FAILED', 'CANCELLED']);
-export const runStatus = runplane.enum('run_status', ['QUEUED', 'RUNNING', 'CANCELLING', 'COMPLETED', 'FAILED', 'CANCELLED']);
+export const runStatus = runplane.enum('run_status', [
+  'QUEUED',
+  'RUNNING',
+  'CANCELLING',
+  'COMPLETED',
+  'FAILED',
+  'CANCELLED',
+]);
 export const attemptStatus = runplane.enum('attempt_status', [
   'COMPLETED',
   'FAILED',
@@ -29,7 +36,10 @@ export const loggedStatus = runplane.enum('logged_status', [
   'FAILED',
   'CANCELLED',
 ]);
-export const stepCondition = runplane.enum('step_condition', ['DEPENDENCIES_COMPLETED', 'DEPENDENCIES_FINISHED']);
+export const stepCondition = runplane.enum('step_condition', [
+  'DEPENDENCIES_COMPLETED',
+  'DEPENDENCIES_FINISHED',
+]);
 export const errorKind = runplane.enum('error_kind', [
   'TRANSIENT',
   'PERMANENT',

@@ -98,8 +98,14 @@ export const runs = runplane.table(
     index('runs_by_correlation').on(t.correlationId),
     uniqueIndex('runs_by_event_and_route').on(t.eventId, t.route).where(sql`${t.eventId} is not null`),
     check('runs_priority', sql`${t.priority} between -1000 and 1000`),
-    check('runs_tasks', sql`${t.blockedTasks} >= 0 and ${t.openTasks} >= ${t.blockedTasks} and ${t.totalTasks} >= ${t.openTasks}`),
-    check('runs_finished', sql`(${t.finishedAt} is not null) = (${t.status} in ('COMPLETED', 'FAILED', 'CANCELLED'))`),
+    check(
+      'runs_tasks',
+      sql`${t.blockedTasks} >= 0 and ${t.openTasks} >= ${t.blockedTasks} and ${t.totalTasks} >= ${t.openTasks}`,
+    ),
+    check(
+      'runs_finished',
+      sql`(${t.finishedAt} is not null) = (${t.status} in ('COMPLETED', 'FAILED', 'CANCELLED'))`,
+    ),
     check('runs_terminal_has_no_open_task', sql`${t.finishedAt} is null or ${t.openTasks} = 0`),
   ],
 );
@@ -144,7 +150,10 @@ export const tasks = runplane.table(
     check('tasks_priority', sql`${t.priority} between -1000 and 1000`),
     check('tasks_max_attempts', sql`${t.maxAttempts} >= 1`),
     check('tasks_confidence', sql`${t.confidence} between 0 and 1`),
-    check('tasks_finished', sql`(${t.finishedAt} is not null) = (${t.state} in ('COMPLETED', 'FAILED', 'CANCELLED'))`),
+    check(
+      'tasks_finished',
+      sql`(${t.finishedAt} is not null) = (${t.state} in ('COMPLETED', 'FAILED', 'CANCELLED'))`,
+    ),
     check('tasks_failed_has_error', sql`${t.state} <> 'FAILED' or ${t.errorCode} is not null`),
   ],
 );
