@@ -45,7 +45,7 @@ export interface AppOptions {
   handlers?: ReadonlyMap<string, InlineHandler>;
 }
 
-export const version: string = (
+const version: string = (
   JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 ).version;
 

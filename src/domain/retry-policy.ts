@@ -82,7 +82,7 @@ export function decideRetry(
 }
 
 /** Delay after the n-th failure, before jitter. */
-export function backoffSeconds(policy: RetryPolicy, n: number): number {
+function backoffSeconds(policy: RetryPolicy, n: number): number {
   const { initialDelaySeconds: initial, maxDelaySeconds } = policy;
   switch (policy.backoff) {
     case 'FIXED':

@@ -75,7 +75,7 @@ export async function answerAsEventStream(
     writer.complete();
     return;
   }
-  const iterator: AsyncIterator<unknown> = source[Symbol.asyncIterator]();
+  const iterator: AsyncIterator<unknown, unknown> = source[Symbol.asyncIterator]();
   // A disconnect frees the iterator at once, also while it waits for the next change.
   const stop = (): void => void iterator.return?.();
   request.on('close', stop);

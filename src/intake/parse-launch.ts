@@ -71,7 +71,7 @@ export function parseLaunch(input: LaunchRunInput): Launch {
   return { ...launch, key };
 }
 
-export const parsePriority = (value: number, field: string): number =>
+const parsePriority = (value: number, field: string): number =>
   parseInteger(value, field, -limits.priority, limits.priority);
 
 export const parseEstimate = (value: number | null | undefined, field: string): number | null =>
