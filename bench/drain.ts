@@ -34,7 +34,9 @@ const payload = { document: 's3://bucket/some/key.pdf', page: 1 };
 async function openRunplane(url: string, options: DrainOptions): Promise<Queue> {
   await prepareProduct(url, { slots: options.slots, throttled: options.tuned });
   let number = 0;
-  const usage = () => [{ model: 'model-1', inputTokens: 1200, outputTokens: 300, cost: '0.0042', responseId: `r${number++}` }];
+  const usage = () => [
+    { model: 'model-1', inputTokens: 1200, outputTokens: 300, cost: '0.0042', responseId: `r${number++}` },
+  ];
   return {
     insert: async (count) => {
       const services = await startProduct(url, null);
@@ -64,12 +66,19 @@ async function openGraphile(url: string, { slots, tuned }: DrainOptions): Promis
   return {
     insert: async (count) => {
       for (let left = count; left > 0; left -= 500) {
-        await utils.addJobs(Array.from({ length: Math.min(500, left) }, () => ({ identifier: 'noop', payload })));
+        await utils.addJobs(
+          Array.from({ length: Math.min(500, left) }, () => ({ identifier: 'noop', payload })),
+        );
       }
     },
     work: async (onJob) => {
       const batching = { localQueue: { size: 500 }, completeJobBatchDelay: 0, failJobBatchDelay: 0 };
-      const worker = { connectionString: url, concurrentJobs, maxPoolSize: concurrentJobs + 2, ...(tuned && batching) };
+      const worker = {
+        connectionString: url,
+        concurrentJobs,
+        maxPoolSize: concurrentJobs + 2,
+        ...(tuned && batching),
+      };
       const runner = await graphile.run({
         preset: { worker },
         logger,
@@ -94,7 +103,9 @@ async function openPgBoss(url: string, options: DrainOptions): Promise<Queue> {
   return {
     insert: async (count) => {
       for (let left = count; left > 0; left -= 500) {
-        await boss.insert(Array.from({ length: Math.min(500, left) }, () => ({ name: 'noop', data: payload })));
+        await boss.insert(
+          Array.from({ length: Math.min(500, left) }, () => ({ name: 'noop', data: payload })),
+        );
       }
     },
     // work() polls twice a second at most; fetch() and complete() in loops are the fastest way that is documented.
@@ -106,7 +117,11 @@ async function openPgBoss(url: string, options: DrainOptions): Promise<Queue> {
           for (let i = 0; i < jobs.length; i += slots) {
             await Promise.all(jobs.slice(i, i + slots).map(async () => onJob()));
           }
-          if (jobs.length > 0) await boss.complete('noop', jobs.map(({ id }) => id));
+          if (jobs.length > 0)
+            await boss.complete(
+              'noop',
+              jobs.map(({ id }) => id),
+            );
           else await sleep(20);
         }
       };
@@ -152,7 +167,8 @@ async function measure(options: DrainOptions): Promise<void> {
   const seconds = (performance.now() - start) / 1000;
   const { user, system } = process.cpuUsage(cpu);
   await stop();
-  if (queue.kept !== null && (await select(queue.kept)) !== options.jobs) throw new Error('not every job was completed');
+  if (queue.kept !== null && (await select(queue.kept)) !== options.jobs)
+    throw new Error('not every job was completed');
   if (handled !== options.jobs) throw new Error(`${handled} handler calls for ${options.jobs} jobs`);
   await observer.end();
   await queue.close();

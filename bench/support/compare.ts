@@ -72,9 +72,13 @@ async function compare(program: string, server: string, comparison: Comparison):
 
 function measure(program: string, options: object): Promise<Figures> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [...process.execArgv, program, measureWord, JSON.stringify(options)], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
+    const child = spawn(
+      process.execPath,
+      [...process.execArgv, program, measureWord, JSON.stringify(options)],
+      {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      },
+    );
     let output = '';
     child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
       output += chunk;

@@ -26,7 +26,11 @@ export interface GraphilePreset {
 }
 interface GraphileWorker {
   Logger: new (factory: () => () => void) => GraphileLogger;
-  makeWorkerUtils(options: { connectionString: string; maxPoolSize: number; logger: GraphileLogger }): Promise<GraphileUtils>;
+  makeWorkerUtils(options: {
+    connectionString: string;
+    maxPoolSize: number;
+    logger: GraphileLogger;
+  }): Promise<GraphileUtils>;
   run(options: {
     preset: GraphilePreset;
     logger: GraphileLogger;

@@ -23,10 +23,17 @@ export async function prepareProduct(url: string, { slots, throttled }: ProductO
   await seedRegistry(services.db);
   const { configuration } = services;
   const saved = [];
-  if (throttled) saved.push(await configuration.saveThrottle({ name: 'ample', maxConcurrentTasks: 100_000 }, actor));
-  if (slots !== null) saved.push(await configuration.savePool({ name: 'core', slotsPerReplica: slots }, actor));
+  if (throttled)
+    saved.push(await configuration.saveThrottle({ name: 'ample', maxConcurrentTasks: 100_000 }, actor));
+  if (slots !== null)
+    saved.push(await configuration.savePool({ name: 'core', slotsPerReplica: slots }, actor));
   const throttles = throttled ? ['ample'] : [];
-  saved.push(await configuration.saveAgent({ name: 'noop', dispatch: { inline: { handler: 'noop' } }, throttles }, actor));
+  saved.push(
+    await configuration.saveAgent(
+      { name: 'noop', dispatch: { inline: { handler: 'noop' } }, throttles },
+      actor,
+    ),
+  );
   saved.push(await configuration.saveJob({ name: 'noop', steps: [{ name: 'only', agent: 'noop' }] }, actor));
   for (const outcome of saved) if ('message' in outcome) throw new Error(outcome.message);
   await services.stop();
@@ -48,8 +55,11 @@ export async function startProduct(url: string, handler: InlineHandler | null): 
 
 /** Launches runs of the job `noop`; throws unless all were launched. */
 export async function launch(services: Services, count: number, config: object): Promise<void> {
-  const outcomes = await services.intake.launchRuns(Array.from({ length: count }, () => ({ job: 'noop', config })));
-  for (const outcome of outcomes) if (outcome.kind !== 'LaunchRunSuccess') throw new Error(JSON.stringify(outcome));
+  const outcomes = await services.intake.launchRuns(
+    Array.from({ length: count }, () => ({ job: 'noop', config })),
+  );
+  for (const outcome of outcomes)
+    if (outcome.kind !== 'LaunchRunSuccess') throw new Error(JSON.stringify(outcome));
 }
 
 export const openDatabase = (url: string): Database =>

@@ -11,15 +11,6 @@ export type AttemptStatus =
 /** What a worker can report. */
 export type ResultStatus = 'COMPLETED' | 'FAILED' | 'CANCELLED' | 'RELEASED';
 
-export const taskStatuses = [
-  'BLOCKED',
-  'ENQUEUED',
-  'PROCESSING',
-  'COMPLETED',
-  'FAILED',
-  'CANCELLED',
-] as const;
-export const runStatuses = ['QUEUED', 'RUNNING', 'CANCELLING', 'COMPLETED', 'FAILED', 'CANCELLED'] as const;
 const terminal = new Set<string>(['COMPLETED', 'FAILED', 'CANCELLED']);
 /** A terminal task or run changes no more by itself. */
 export const isTerminal = (status: TaskStatus | RunStatus): boolean => terminal.has(status);
