@@ -99,6 +99,7 @@ const graphql = {
     retryable: false,
   },
   BAD_USER_INPUT: { message: 'An argument is outside its range or form.', retryable: false },
+  FORBIDDEN: { message: 'The credential lacks the scope that extensions.scope names.', retryable: false },
   INVALID_CURSOR: { message: 'The cursor is none of this list, filter or order.', retryable: false },
   CURSOR_EXPIRED: {
     message:

@@ -13,14 +13,20 @@ const labelsMatch = (
   filter: { labels?: readonly LabelFilter[] | null; anyLabels?: readonly LabelFilter[] | null },
   labels: Record<string, string>,
 ): boolean =>
-  (filter.labels ?? []).every((wanted) => hasLabel(labels, wanted)) &&
+  (!filter.labels ||
+    (filter.labels.length > 0 && filter.labels.every((wanted) => hasLabel(labels, wanted)))) &&
   (!filter.anyLabels || filter.anyLabels.some((wanted) => hasLabel(labels, wanted)));
+
+/** After is inclusive, Before exclusive. */
+const createdWithin = (filter: TaskChangeFilter | RunChangeFilter, at: Date): boolean =>
+  (!filter.createdAfter || at >= filter.createdAfter) && (!filter.createdBefore || at < filter.createdBefore);
 
 const sharedMatch = (filter: TaskChangeFilter | RunChangeFilter, change: LoggedChange): boolean =>
   allows(filter.statuses, change.toStatus) &&
   allows(filter.jobs, change.job) &&
   allows(filter.customers, change.customer) &&
   (filter.correlationId == null || filter.correlationId === change.correlationId) &&
+  createdWithin(filter, change.createdAt) &&
   labelsMatch(filter, change.labels);
 
 /** Whether a task's change is one that the filter asks for. */

@@ -78,7 +78,7 @@ export class Subscription<Change> implements AsyncIterableIterator<Changes<Chang
   }
 
   async next(): Promise<IteratorResult<Changes<Change>>> {
-    if (this.#mode === 'START') await this.#start();
+    if (this.#mode === 'START' && !this.#closed) await this.#start();
     for (;;) {
       if (this.#closed) return { done: true, value: undefined };
       if (this.#overflowed) await this.#fallBack();

@@ -18,6 +18,8 @@ export interface TaskChangeFilter {
   labels?: readonly LabelFilter[] | null;
   anyLabels?: readonly LabelFilter[] | null;
   correlationId?: string | null;
+  createdAfter?: Date | null;
+  createdBefore?: Date | null;
   not?: TaskChangeFilter | null;
 }
 export interface RunChangeFilter {
@@ -29,6 +31,8 @@ export interface RunChangeFilter {
   labels?: readonly LabelFilter[] | null;
   anyLabels?: readonly LabelFilter[] | null;
   correlationId?: string | null;
+  createdAfter?: Date | null;
+  createdBefore?: Date | null;
 }
 
 /** One status change of a task. Ids are UUIDs. */

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { GraphQLError } from 'graphql';
 import { CursorError } from '../changelog/cursor.ts';
 import { SlowConsumerError } from '../changelog/subscription.ts';
@@ -54,7 +53,7 @@ interface ErrorLog {
  * What a client may see of an error: expected ones as they are; of any other one only a number under which the log has
  * its cause. SQL and stacks never leave the server.
  */
-export function maskError(error: unknown, log: ErrorLog): GraphQLError {
+export function maskError(error: unknown, requestId: string, log: ErrorLog): GraphQLError {
   const cause = (error instanceof GraphQLError && error.originalError) || error;
   if (error instanceof GraphQLError && (cause instanceof GraphQLError || cause instanceof ReadError))
     return error;
@@ -62,7 +61,6 @@ export function maskError(error: unknown, log: ErrorLog): GraphQLError {
   const where = error instanceof GraphQLError ? { nodes: error.nodes, path: error.path } : {};
   if (shown instanceof GraphQLError)
     return new GraphQLError(shown.message, { ...where, extensions: shown.extensions });
-  const requestId = randomUUID();
   const unavailable = isUnavailable(cause);
   const code = unavailable ? 'UNAVAILABLE' : 'INTERNAL_SERVER_ERROR';
   log.error(

@@ -68,9 +68,9 @@ export const TaskFilterInput = builder.inputRef<TaskFilterShape>('TaskFilter').i
     errorCodes: t.stringList({ description: 'Codes of the error that ended the task. Not on streams.' }),
     createdAfter: t.field({
       type: 'DateTime',
-      description: 'Created at this time or later. Not on streams.',
+      description: 'Created at this time or later.',
     }),
-    createdBefore: t.field({ type: 'DateTime', description: 'Created before this time. Not on streams.' }),
+    createdBefore: t.field({ type: 'DateTime', description: 'Created before this time.' }),
     finishedAfter: t.field({
       type: 'DateTime',
       description: 'Finished at this time or later. Not on streams.',
@@ -101,9 +101,9 @@ export const RunFilterInput = builder.inputRef<RunFilterShape>('RunFilter').impl
     correlationId: t.string({ description: 'The correlation id.' }),
     createdAfter: t.field({
       type: 'DateTime',
-      description: 'Created at this time or later. Not on streams.',
+      description: 'Created at this time or later.',
     }),
-    createdBefore: t.field({ type: 'DateTime', description: 'Created before this time. Not on streams.' }),
+    createdBefore: t.field({ type: 'DateTime', description: 'Created before this time.' }),
     finishedAfter: t.field({
       type: 'DateTime',
       description: 'Finished at this time or later. Not on streams.',

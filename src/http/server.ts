@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type GraphQLSchema, Kind, OperationTypeNode, parse } from 'graphql';
-import { createYoga } from 'graphql-yoga';
+import { createYoga, type Plugin } from 'graphql-yoga';
 import { limits } from '../domain/limits.ts';
 import type { GraphQLContext } from '../graphql/context.ts';
 import { maskError } from '../graphql/errors.ts';
@@ -42,7 +42,6 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   const { schema, createContext, log } = options;
   const openStreams: OpenStreams = new Set();
   const started = performance.now();
-  const mask = (error: unknown) => maskError(error, log);
   const yoga = createYoga<{ info: RequestInfo }>({
     schema,
     context: ({ info }) => createContext(info),
@@ -53,7 +52,9 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     cors: false,
     batching: false,
     logging: false,
-    maskedErrors: { maskError: mask },
+    plugins: [maskWithRequestId(log)],
+    // What fails outside of the execution has no context to take the id from.
+    maskedErrors: { maskError: (error) => maskError(error, randomUUID(), log) },
   });
 
   const answerGraphQL = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -73,7 +74,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
         response,
         operation,
         createContext(info),
-        { schema, maskError: mask },
+        { schema, maskError: (error) => maskError(error, info.requestId, log) },
         openStreams,
       );
       return;
@@ -136,6 +137,17 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     },
   };
 }
+
+/** Masks the errors of a result under the id of its request, which the log has too. */
+const maskWithRequestId = (log: HttpServerOptions['log']): Plugin<GraphQLContext> => ({
+  onExecute: ({ args }) => ({
+    onExecuteDone: ({ result, setResult }) => {
+      if (!('errors' in result) || !result.errors) return;
+      const { requestId } = args.contextValue;
+      setResult({ ...result, errors: result.errors.map((error) => maskError(error, requestId, log)) });
+    },
+  }),
+});
 
 async function listen(server: Server, { host, port }: { host: string; port: number }): Promise<string> {
   await new Promise<void>((resolve, reject) => {

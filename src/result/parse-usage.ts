@@ -58,10 +58,10 @@ export function parseUsage(
 
 function parseCost(cost: string | null | undefined, field: string): string | null {
   if (cost === null || cost === undefined) return null;
-  if (!/^\d{1,12}(\.\d{1,12})?$/.test(cost)) {
+  if (!/^\d{1,18}(\.\d{1,12})?$/.test(cost)) {
     throw new InvalidInputError(
       field,
-      `${field} must be a decimal of at least 0 with at most 12 digits before and after the point.`,
+      `${field} must be a decimal of at least 0 with at most 18 digits before and 12 after the point.`,
     );
   }
   return cost;

@@ -106,6 +106,11 @@ test('filters choose by every field, and an empty list matches nothing', async (
     { labels: [{ key: 'env', values: ['dev', 'prod'] }] },
     { anyLabels: [{ key: 'no' }, { key: 'env' }] },
     { correlationId: 'c1' },
+    {
+      correlationId: 'c1',
+      createdAfter: new Date(Date.now() - 60_000),
+      createdBefore: new Date(Date.now() + 60_000),
+    },
     { not: { jobs: ['two'] } },
     { queues: ['default'], customers: ['acme'], statuses: ['ENQUEUED'] },
   ]) {
@@ -115,6 +120,9 @@ test('filters choose by every field, and an empty list matches nothing', async (
     { jobs: [] },
     { statuses: ['COMPLETED'] },
     { labels: [{ key: 'env', values: ['dev'] }] },
+    { labels: [] },
+    { createdAfter: new Date(Date.now() + 60_000) },
+    { createdBefore: new Date(Date.now() - 60_000) },
     { anyLabels: [] },
   ]) {
     expect(await matched(filter), JSON.stringify(filter)).toEqual([]);

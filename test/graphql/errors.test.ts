@@ -10,7 +10,7 @@ const located = (cause: Error): GraphQLError =>
 
 function mask(error: unknown): { shown: GraphQLError; logged: object[] } {
   const logged: object[] = [];
-  return { shown: maskError(error, { error: (fields) => logged.push(fields) }), logged };
+  return { shown: maskError(error, 'request-1', { error: (fields) => logged.push(fields) }), logged };
 }
 
 test('an unexpected error shows a number and nothing of its cause, which the log has', () => {
