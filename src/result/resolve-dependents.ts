@@ -12,38 +12,38 @@ export interface TaskNode {
   optional: boolean;
 }
 
-export interface Resolved {
+export interface Resolved<Task> {
   /** Blocked tasks whose dependencies are over and which may run. */
-  unblocked: string[];
+  unblocked: Task[];
   /** Blocked tasks that cannot run any more, with the steps that did not complete. */
-  failed: { id: string; steps: string[] }[];
+  failed: { task: Task; steps: string[] }[];
 }
 
 const isOver = (state: State): boolean => state !== 'BLOCKED' && state !== 'OPEN';
 /** The failure of an optional step fails none of its dependents. */
-const isSatisfied = (task: TaskNode): boolean =>
+const isSatisfied = (task: Pick<TaskNode, 'state' | 'optional'>): boolean =>
   task.state === 'COMPLETED' || (isOver(task.state) && task.optional);
 
 /** Decides what follows for the blocked tasks of a run, through all steps that fail because of others that fail. */
-export function resolveDependents(tasks: readonly TaskNode[]): Resolved {
-  const nodes = tasks.map((task) => ({ ...task }));
-  const byStep = new Map<string, TaskNode[]>();
+export function resolveDependents<Task extends TaskNode>(tasks: readonly Task[]): Resolved<Task> {
+  const nodes = tasks.map((task) => ({ task, step: task.step, state: task.state, optional: task.optional }));
+  const byStep = new Map<string, Pick<TaskNode, 'step' | 'state' | 'optional'>[]>();
   for (const node of nodes) byStep.set(node.step, [...(byStep.get(node.step) ?? []), node]);
-  const resolved: Resolved = { unblocked: [], failed: [] };
+  const resolved: Resolved<Task> = { unblocked: [], failed: [] };
   for (let changed = true; changed; ) {
     changed = false;
     for (const node of nodes) {
       if (node.state !== 'BLOCKED') continue;
-      const dependencies = node.dependsOn.flatMap((step) => byStep.get(step) ?? []);
+      const dependencies = node.task.dependsOn.flatMap((step) => byStep.get(step) ?? []);
       if (!dependencies.every((dependency) => isOver(dependency.state))) continue;
       const broken = dependencies.filter((dependency) => !isSatisfied(dependency));
-      if (node.when === 'DEPENDENCIES_COMPLETED' && broken.length > 0) {
+      if (node.task.when === 'DEPENDENCIES_COMPLETED' && broken.length > 0) {
         node.state = 'FAILED';
-        resolved.failed.push({ id: node.id, steps: [...new Set(broken.map((task) => task.step))] });
+        resolved.failed.push({ task: node.task, steps: [...new Set(broken.map(({ step }) => step))] });
         changed = true;
       } else {
         node.state = 'OPEN';
-        resolved.unblocked.push(node.id);
+        resolved.unblocked.push(node.task);
       }
     }
   }

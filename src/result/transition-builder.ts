@@ -12,6 +12,7 @@ import type { TaskEnd, Transition } from './transition.ts';
 interface EndedTask {
   taskId: string;
   state: 'COMPLETED' | 'FAILED' | 'CANCELLED';
+  optional: boolean;
 }
 
 /** Collects what a group of decisions changes, so that it is written at once. */
@@ -107,7 +108,7 @@ export class TransitionBuilder {
   }
 
   /** A run follows its tasks; status null leaves it as it is. */
-  addRun(run: LockedRun, status: RunStatus | null, isOptional: (taskId: string) => boolean): void {
+  addRun(run: LockedRun, status: RunStatus | null): void {
     const ended = this.endedIn(run.id);
     this.transition.runs.push({
       run_id: run.id,
@@ -116,8 +117,7 @@ export class TransitionBuilder {
       to_status: status,
       from_status: status === null ? null : (run.status as RunStatus),
       sequence: run.sequence + (status === null ? 0 : 1),
-      failed_task_id:
-        ended.find((task) => task.state === 'FAILED' && !isOptional(task.taskId))?.taskId ?? null,
+      failed_task_id: ended.find((task) => task.state === 'FAILED' && !task.optional)?.taskId ?? null,
     });
   }
 
@@ -165,7 +165,7 @@ export class TransitionBuilder {
   }
 
   #end(
-    task: Pick<AttemptRow, 'taskId' | 'runId' | 'step' | 'serialKey'> & {
+    task: Pick<AttemptRow, 'taskId' | 'runId' | 'step' | 'serialKey' | 'optional'> & {
       attemptId: string | null;
       number: number | null;
     },
@@ -191,7 +191,10 @@ export class TransitionBuilder {
       reason,
     });
     this.#statuses.set(task.taskId, to);
-    this.#ended.set(task.runId, [...this.endedIn(task.runId), { taskId: task.taskId, state: to }]);
+    this.#ended.set(task.runId, [
+      ...this.endedIn(task.runId),
+      { taskId: task.taskId, state: to, optional: task.optional },
+    ]);
     this.freshEnds.push({
       runId: task.runId,
       step: task.step,

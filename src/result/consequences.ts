@@ -1,0 +1,72 @@
+import type { Queryable } from '../db/pool.ts';
+import { dependencyFailed, inputTemplateFailed } from '../domain/execution-error.ts';
+import { applyTransition, releaseSerialTasks } from './apply-transition.sql.ts';
+import { leaveDeadLetters } from './leave-dead-letters.sql.ts';
+import type { LockedRun } from './read-attempts.sql.ts';
+import { type RunTask, readRunTasks } from './read-run-tasks.sql.ts';
+import { renderInputs } from './render-inputs.ts';
+import { finishedRunStatus, resolveDependents } from './resolve-dependents.ts';
+import type { TransitionBuilder } from './transition-builder.ts';
+
+/** Adds what follows from the tasks that end: the steps that waited for them, and the status of their runs. */
+export async function addConsequences(
+  tx: Queryable,
+  builder: TransitionBuilder,
+  runs: ReadonlyMap<string, LockedRun>,
+): Promise<void> {
+  const touched = [...runs.values()].filter((run) => builder.endedIn(run.id).length > 0);
+  // Where nothing waits and no other task is, what is known already decides.
+  const unknown = touched.filter((run) => {
+    const ended = builder.endedIn(run.id).length;
+    return run.blockedTasks > 0 || (run.openTasks === ended && run.totalTasks > ended);
+  });
+  const byRun = new Map<string, RunTask[]>(unknown.map((run) => [run.id, []]));
+  for (const task of await readRunTasks(tx, [...byRun.keys()])) byRun.get(task.runId)?.push(task);
+  for (const tasks of byRun.values()) follow(builder, tasks);
+
+  await unblock(tx, builder, byRun);
+  for (const run of touched) {
+    const ended = builder.endedIn(run.id);
+    const over = run.openTasks === ended.length;
+    builder.addRun(run, over ? finishedRunStatus(byRun.get(run.id) ?? ended, run.cancelRequested) : null);
+  }
+}
+
+/** Writes all that was decided, under the locks that were taken to decide it. */
+export async function writeTransition(tx: Queryable, builder: TransitionBuilder): Promise<void> {
+  await applyTransition(tx, builder.transition);
+  await releaseSerialTasks(tx, builder.endedSerialTasks);
+  await leaveDeadLetters(tx, builder.deadLetters);
+}
+
+/** Enqueues or fails the blocked tasks whose dependencies are over, until nothing more follows. */
+async function unblock(
+  tx: Queryable,
+  builder: TransitionBuilder,
+  byRun: ReadonlyMap<string, RunTask[]>,
+): Promise<void> {
+  for (let again = true; again; ) {
+    const unblocked: RunTask[] = [];
+    for (const tasks of byRun.values()) {
+      const { unblocked: ready, failed } = resolveDependents(tasks);
+      for (const { task, steps } of failed) builder.failBlocked(task, dependencyFailed(steps));
+      unblocked.push(...ready);
+    }
+    again = false;
+    const inputs = await renderInputs(tx, unblocked, builder.freshEnds);
+    for (const task of unblocked) {
+      const rendered = inputs.get(task.id);
+      if (rendered && 'failure' in rendered) {
+        builder.failBlocked(task, inputTemplateFailed(rendered.failure));
+        // What waits for this one fails next.
+        again = true;
+      } else builder.enqueueBlocked(task, rendered?.input ?? null);
+    }
+    for (const tasks of byRun.values()) follow(builder, tasks);
+  }
+}
+
+/** Brings tasks as they were read to what the transition makes of them. */
+function follow(builder: TransitionBuilder, tasks: readonly RunTask[]): void {
+  for (const task of tasks) task.state = builder.stateOf(task.id) ?? task.state;
+}
