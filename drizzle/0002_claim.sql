@@ -41,6 +41,7 @@ DECLARE
   v_agents uuid[];
   v_throttles uuid[];
   v_locked uuid[];
+  v_places tid[];
   v_tasks uuid[];
   v_runs uuid[];
   v_startable uuid[];
@@ -107,16 +108,16 @@ BEGIN
      ORDER BY h.priority_key, h.rank, h.task_id LIMIT v_limit),
   candidates AS MATERIALIZED (
     SELECT c.* FROM heads h CROSS JOIN LATERAL (
-        SELECT r.agent_id, r.priority_key, r.rank, r.task_id, r.run_id FROM runplane.ready_tasks r WHERE r.agent_id = h.agent_id
+        SELECT r.ctid AS place, r.agent_id, r.priority_key, r.rank, r.task_id, r.run_id FROM runplane.ready_tasks r WHERE r.agent_id = h.agent_id
          ORDER BY r.priority_key, r.rank, r.task_id LIMIT least(h.room, v_limit - h.n + 1)) c
      ORDER BY c.priority_key, c.rank, c.task_id LIMIT v_limit),
   over_throttle AS MATERIALIZED (
     SELECT o.task_id FROM (
-      SELECT c.task_id, x.throttle_id, row_number() OVER (PARTITION BY x.throttle_id ORDER BY c.priority_key, c.rank, c.task_id) AS n
-        FROM candidates c JOIN runplane.agent_throttles x ON x.agent_id = c.agent_id) o
-      JOIN throttle_room t ON t.id = o.throttle_id
-     WHERE o.n > t.room)
-  SELECT array_agg(c.task_id), array_agg(c.run_id) INTO v_tasks, v_runs FROM candidates c
+      SELECT c.task_id, t.room, row_number() OVER (PARTITION BY t.id ORDER BY c.priority_key, c.rank, c.task_id) AS n
+        FROM throttle_room t JOIN runplane.agent_throttles x ON x.throttle_id = t.id JOIN candidates c ON c.agent_id = x.agent_id
+       WHERE t.room < v_limit) o
+     WHERE o.n > o.room)
+  SELECT array_agg(c.place), array_agg(c.task_id), array_agg(c.run_id) INTO v_places, v_tasks, v_runs FROM candidates c
    WHERE c.task_id <> ALL (ARRAY(SELECT o.task_id FROM over_throttle o));
   IF v_tasks IS NULL THEN RETURN; END IF;
 
@@ -124,14 +125,19 @@ BEGIN
   SELECT coalesce(array_agg(x.id), '{}') INTO v_startable FROM (
     SELECT r.id FROM runplane.runs r WHERE r.id = ANY (v_runs) AND r.status = 'QUEUED' ORDER BY r.id FOR NO KEY UPDATE SKIP LOCKED) x;
 
+  -- Mostly every task is the first of its run. Where not, the tasks of a run that is still queued are left out.
+  IF cardinality(v_startable) < cardinality(v_runs) THEN
+    SELECT array_agg(c.place), array_agg(c.task_id) INTO v_places, v_tasks
+      FROM unnest(v_places, v_tasks, v_runs) c(place, task_id, run_id) JOIN runplane.runs u ON u.id = c.run_id
+     WHERE u.status <> 'QUEUED' OR u.id = ANY (v_startable);
+    IF v_tasks IS NULL THEN RETURN; END IF;
+  END IF;
+
+  -- The row that was seen at a place is still the one there, or there is another one now, of another task.
   WITH gone AS (
     DELETE FROM runplane.ready_tasks d WHERE d.ctid = ANY (ARRAY(
-      SELECT r.ctid
-        FROM unnest(v_tasks) c(task_id)
-        JOIN runplane.tasks t ON t.id = c.task_id
-        JOIN runplane.runs u ON u.id = t.run_id
-        JOIN runplane.ready_tasks r ON r.agent_id = t.agent_id AND r.priority_key = -t.priority AND r.rank = t.rank AND r.task_id = t.id
-       WHERE u.status <> 'QUEUED' OR u.id = ANY (v_startable)
+      SELECT r.ctid FROM unnest(v_places, v_tasks) c(place, task_id)
+        JOIN runplane.ready_tasks r ON r.ctid = c.place AND r.task_id = c.task_id
          FOR UPDATE OF r SKIP LOCKED))
     RETURNING d.*),
   numbered AS (
@@ -147,13 +153,14 @@ BEGIN
     RETURNING attempt_id, task_id, run_id, number, sequence),
   started AS (
     UPDATE runplane.runs r SET status = 'RUNNING', started_at = v_now, sequence = r.sequence + 1
-     WHERE r.id = ANY (ARRAY(SELECT g.run_id FROM gone g)) AND r.status = 'QUEUED'
+     WHERE r.id = ANY (CASE WHEN v_startable = '{}' THEN v_startable ELSE ARRAY(SELECT g.run_id FROM gone g) END) AND r.status = 'QUEUED'
     RETURNING r.id, r.sequence),
   logged AS (
-    INSERT INTO runplane.change_log (run_id, task_id, sequence, from_status, to_status, attempt_id, attempt_number, at)
-    SELECT s.id, NULL::uuid, s.sequence, 'QUEUED'::runplane.logged_status, 'RUNNING'::runplane.logged_status, NULL::uuid, NULL::integer, v_now FROM started s
+    INSERT INTO runplane.change_log (xid, seen_before, run_id, task_id, sequence, from_status, to_status, attempt_id, attempt_number, at)
+    SELECT (SELECT pg_current_xact_id()), (SELECT pg_snapshot_xmax(pg_current_snapshot())), c.*, v_now FROM (
+    SELECT s.id, NULL::uuid, s.sequence, 'QUEUED'::runplane.logged_status, 'RUNNING'::runplane.logged_status, NULL::uuid, NULL::integer FROM started s
     UNION ALL
-    SELECT l.run_id, l.task_id, l.sequence, 'ENQUEUED', 'PROCESSING', l.attempt_id, l.number, v_now FROM leased l)
+    SELECT l.run_id, l.task_id, l.sequence, 'ENQUEUED', 'PROCESSING', l.attempt_id, l.number FROM leased l) c)
   SELECT array_agg(l.attempt_id) INTO v_attempts FROM leased l;
 
   RETURN QUERY SELECT a.* FROM runplane.assignments a WHERE a.attempt_id = ANY (v_attempts) ORDER BY a.claim_seq;

@@ -32,6 +32,14 @@ export interface Statement {
   values?: unknown[];
 }
 
+const planByKey = [
+  'enable_seqscan = off',
+  'enable_hashjoin = off',
+  'enable_mergejoin = off',
+  'enable_material = off',
+  'plan_cache_mode = force_generic_plan',
+];
+
 /** A pool of connections that all have the same settings. */
 export class Database implements Queryable {
   readonly pool: pg.Pool;
@@ -39,6 +47,11 @@ export class Database implements Queryable {
   readonly ownSessions: boolean;
   /** Begins a transaction with its isolation level stated, because the database's default may be another. */
   readonly begin: string;
+  /**
+   * Begins a transaction whose statements find their rows by key. Their plans are kept, and one that was made while a
+   * table was empty would scan it when it is full.
+   */
+  readonly beginByKey: string;
 
   constructor(options: DatabaseOptions) {
     this.ownSessions = options.ownSessions;
@@ -52,6 +65,7 @@ export class Database implements Queryable {
     ].join('; ');
     const begin = 'begin isolation level read committed';
     this.begin = options.ownSessions ? begin : `${begin}; ${settings}`;
+    this.beginByKey = [this.begin, ...planByKey].join('; set local ');
     const session = `${settings}; set default_transaction_isolation = 'read committed'`;
     this.pool = new pg.Pool({
       connectionString: options.connectionString,

@@ -24,11 +24,16 @@ export function transaction<T>(db: Database, work: (tx: Queryable) => Promise<T>
   return repeated(() => once(db, work));
 }
 
-async function once<T>(db: Database, work: (tx: Queryable) => Promise<T>): Promise<T> {
+/** The same for work that finds all its rows by key, and is planned so. */
+export function transactionByKey<T>(db: Database, work: (tx: Queryable) => Promise<T>): Promise<T> {
+  return repeated(() => once(db, work, db.beginByKey));
+}
+
+async function once<T>(db: Database, work: (tx: Queryable) => Promise<T>, begin = db.begin): Promise<T> {
   const client = await db.pool.connect();
   let broken = false;
   try {
-    await client.query(db.begin);
+    await client.query(begin);
     const result = await work({ query: (s) => client.query(db.prepare(s)) });
     await client.query('commit');
     return result;

@@ -37,7 +37,8 @@ export class Execution {
     const timer =
       timeoutSeconds === null ? null : setTimeout(() => this.abort('TIMED_OUT'), timeoutSeconds * 1000);
     try {
-      const result = await Promise.race([handler(toInlineTask(this.task), signal), abortion(signal)]);
+      const running = handler(toInlineTask(this.task), signal);
+      const result = running instanceof Promise ? await Promise.race([running, abortion(signal)]) : running;
       return this.#report({ status: 'COMPLETED', ...result });
     } catch (error) {
       const { aborted } = this;

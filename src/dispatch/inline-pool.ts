@@ -13,7 +13,9 @@ export interface InlinePoolOptions {
 
 /** Tasks of which more may be held than there are slots: this much work ahead, so that a slot never waits for a claim. */
 const aheadMs = 5;
-const maxHeld = 500;
+const maxAhead = 500;
+/** Tasks whose results are being recorded delay no slot; when so many wait, the database cannot keep up. */
+const maxRecording = 1000;
 
 /**
  * The slots of one pool in this process. It claims no more than the free slots, plus what the slots will have finished
@@ -27,6 +29,7 @@ export class InlinePool {
   #running = 0;
   #meanMs = aheadMs;
   #claiming = false;
+  #pumping = false;
   #mayHaveMore = false;
   #stopped = false;
 
@@ -79,7 +82,9 @@ export class InlinePool {
   #room(): number {
     const { slots } = this.served;
     const ahead = Math.floor((slots * aheadMs) / Math.max(this.#meanMs, 0.05));
-    return Math.min(maxHeld, slots + (this.#meanMs < aheadMs ? ahead : 0)) - this.#held.size;
+    const unfinished = this.#waiting.length + this.#running;
+    if (this.#held.size - unfinished >= maxRecording) return 0;
+    return Math.min(maxAhead, slots + (this.#meanMs < aheadMs ? ahead : 0)) - unfinished;
   }
 
   #pump(): void {
@@ -139,7 +144,17 @@ export class InlinePool {
       this.#options.onError(error, 'report');
     } finally {
       this.#held.delete(attemptId);
-      this.#pump();
+      this.#pumpSoon();
     }
+  }
+
+  /** Results are recorded in groups: when the first of a group gives its place free, the others are about to. */
+  #pumpSoon(): void {
+    if (this.#pumping) return;
+    this.#pumping = true;
+    setImmediate(() => {
+      this.#pumping = false;
+      this.#pump();
+    });
   }
 }

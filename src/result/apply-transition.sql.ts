@@ -8,14 +8,27 @@ import type { Transition } from './transition.ts';
  * meanwhile would mean that a lock was missing.
  */
 const applySql = `
-with moment as materialized (select runplane.clock() as now),
+with moment as materialized (
+  select runplane.clock() as now, pg_current_xact_id() as xid, pg_snapshot_xmax(pg_current_snapshot()) as seen_before),
 ends as materialized (select * from json_to_recordset($1::json) as e(
   attempt_id uuid, status runplane.attempt_status, counted boolean, sanitized boolean, digest text, error_code text,
-  error_kind runplane.error_kind, error_message text, error_retryable boolean, confidence float8, trace_id text,
-  external_run_id text)),
-task_ends as materialized (select * from json_to_recordset($2::json) as t(
-  task_id uuid, run_id uuid, from_status runplane.logged_status, to_status runplane.logged_status, sequence int,
-  attempt_id uuid, attempt_number int, output jsonb, confidence float8, error json, reason text)),
+  error_kind runplane.error_kind, error_message text, confidence float8, trace_id text, external_run_id text,
+  task_to runplane.logged_status, output jsonb)),
+gone as (
+  delete from runplane.leases l using ends e where l.attempt_id = e.attempt_id
+  returning e.*, l.task_id, l.run_id, l.agent_id, l.number, l.sequence, l.worker_id, l.started_at),
+task_ends as materialized (
+  select e.task_id, e.run_id, 'PROCESSING'::runplane.logged_status as from_status, e.task_to as to_status, e.sequence + 1 as sequence,
+         e.attempt_id, e.number as attempt_number, e.output, e.confidence,
+         case when e.task_to = 'FAILED' then e.error_code end as error_code,
+         case when e.task_to = 'FAILED' then e.error_kind end as error_kind,
+         case when e.task_to = 'FAILED' then e.error_message end as error_message, null::text as reason
+    from gone e where e.task_to is not null
+  union all
+  select * from json_to_recordset($2::json) as t(
+    task_id uuid, run_id uuid, from_status runplane.logged_status, to_status runplane.logged_status, sequence int,
+    attempt_id uuid, attempt_number int, output jsonb, confidence float8, error_code text,
+    error_kind runplane.error_kind, error_message text, reason text)),
 enqueued as materialized (select q.*, case when q.delay_seconds > 0 then m.now + make_interval(secs => q.delay_seconds) end as available_at
   from json_to_recordset($3::json) as q(
   task_id uuid, run_id uuid, agent_id uuid, serial_key text, from_status runplane.logged_status, sequence int, attempts int,
@@ -24,21 +37,19 @@ enqueued as materialized (select q.*, case when q.delay_seconds > 0 then m.now +
 runs as materialized (select * from json_to_recordset($4::json) as r(
   run_id uuid, closed_tasks int, unblocked_tasks int, to_status runplane.run_status, from_status runplane.run_status,
   sequence int, failed_task_id uuid)),
-gone as (
-  delete from runplane.leases l using ends e where l.attempt_id = e.attempt_id returning l.*),
 ended as (
   insert into runplane.attempts (id, task_id, run_id, number, status, counted, worker_id, external_run_id, trace_id,
     error_code, error_kind, error_retryable, error_message, sanitized, confidence, result_digest, compute_cost,
     started_at, finished_at)
-  select g.attempt_id, g.task_id, g.run_id, g.number, e.status, e.counted, g.worker_id, e.external_run_id, e.trace_id,
-         e.error_code, e.error_kind, e.error_retryable, e.error_message, e.sanitized, e.confidence, decode(e.digest, 'hex'),
-         coalesce(round(a.compute_cost_per_hour * extract(epoch from m.now - g.started_at) / 3600, 12), 0),
-         g.started_at, m.now
-    from gone g join ends e on e.attempt_id = g.attempt_id join runplane.agents a on a.id = g.agent_id cross join moment m),
+  select e.attempt_id, e.task_id, e.run_id, e.number, e.status, coalesce(e.counted, false), e.worker_id, e.external_run_id, e.trace_id,
+         e.error_code, e.error_kind, e.error_kind <> 'PERMANENT', e.error_message, coalesce(e.sanitized, false), e.confidence,
+         decode(e.digest, 'hex'), coalesce(round(a.compute_cost_per_hour * extract(epoch from m.now - e.started_at) / 3600, 12), 0),
+         e.started_at, m.now
+    from gone e join runplane.agents a on a.id = e.agent_id cross join moment m),
 finished as (
   update runplane.tasks t set state = e.to_status::text::runplane.task_state, output = e.output -> 'value',
-         confidence = e.confidence, sequence = e.sequence, finished_at = m.now, error_code = e.error ->> 'code',
-         error_kind = (e.error ->> 'kind')::runplane.error_kind, error_message = e.error ->> 'message'
+         confidence = e.confidence, sequence = e.sequence, finished_at = m.now, error_code = e.error_code,
+         error_kind = e.error_kind, error_message = e.error_message
     from task_ends e cross join moment m where t.id = e.task_id),
 forgotten as (
   delete from runplane.task_progress p using task_ends e where p.task_id = e.task_id),
@@ -47,25 +58,26 @@ placed as (
          available_at = coalesce(q.available_at, t.available_at),
          rank = case when q.available_at is null and q.serial_key is null then nextval('runplane.enqueue_order') else t.rank end
     from enqueued q where t.id = q.task_id
-  returning t.id, t.rank, t.priority),
+  returning q.*, t.rank, t.priority),
 ready as (
   insert into runplane.ready_tasks (agent_id, priority_key, rank, task_id, run_id, sequence, attempts, ready_at)
-  select q.agent_id, -p.priority, p.rank, q.task_id, q.run_id, q.sequence, q.attempts, m.now
-    from enqueued q join placed p on p.id = q.task_id cross join moment m
+  select q.agent_id, -q.priority, q.rank, q.task_id, q.run_id, q.sequence, q.attempts, m.now
+    from placed q cross join moment m
    where q.available_at is null and q.serial_key is null),
 delayed as (
   insert into runplane.delayed_tasks (available_at, task_id, run_id, agent_id, sequence, attempts, reason, since)
   select q.available_at, q.task_id, q.run_id, q.agent_id, q.sequence, q.attempts, q.delay_reason, m.now
     from enqueued q cross join moment m where q.available_at is not null),
 followed as (
-  update runplane.runs r set open_tasks = r.open_tasks - c.closed_tasks, blocked_tasks = r.blocked_tasks - c.unblocked_tasks,
+  update runplane.runs r set open_tasks = r.open_tasks - c.closed_tasks, blocked_tasks = r.blocked_tasks - coalesce(c.unblocked_tasks, 0),
          status = coalesce(c.to_status, r.status), sequence = c.sequence,
          failed_task_id = coalesce(r.failed_task_id, c.failed_task_id),
          finished_at = case when c.to_status in ('COMPLETED', 'FAILED', 'CANCELLED') then m.now end
     from runs c cross join moment m where r.id = c.run_id),
 logged as (
-  insert into runplane.change_log (run_id, task_id, sequence, from_status, to_status, attempt_id, attempt_number, error_code, reason, at)
-  select e.run_id, e.task_id, e.sequence, e.from_status, e.to_status, e.attempt_id, e.attempt_number, e.error ->> 'code', e.reason, m.now
+  insert into runplane.change_log (xid, seen_before, run_id, task_id, sequence, from_status, to_status, attempt_id, attempt_number, error_code, reason, at)
+  select m.xid, m.seen_before, x.* from moment m cross join (
+  select e.run_id, e.task_id, e.sequence, e.from_status, e.to_status, e.attempt_id, e.attempt_number, e.error_code, e.reason, m.now
     from task_ends e cross join moment m
   union all
   select q.run_id, q.task_id, q.sequence, q.from_status, 'ENQUEUED', q.attempt_id, q.attempt_number, q.error_code, q.reason, m.now
@@ -73,7 +85,7 @@ logged as (
   union all
   select c.run_id, null, c.sequence, c.from_status::text::runplane.logged_status, c.to_status::text::runplane.logged_status,
          null, null, null, null, m.now
-    from runs c cross join moment m where c.to_status is not null)
+    from runs c cross join moment m where c.to_status is not null) x)
 select (select count(*) from gone)::int as ended`;
 
 export async function applyTransition(

@@ -43,6 +43,7 @@ export interface LockedRun {
 
 // The run's lock comes first and in id order: every change of a task but its claim happens under it.
 const lockRunsSql = `
+select json_agg(x) as runs from (
 select r.id, r.status, r.job_id as "jobId", r.job_version as "jobVersion", r.open_tasks as "openTasks",
        r.blocked_tasks as "blockedTasks", r.total_tasks as "totalTasks", r.sequence,
        r.cancel_requested_at is not null as "cancelRequested"
@@ -51,44 +52,76 @@ select r.id, r.status, r.job_id as "jobId", r.job_version as "jobVersion", r.ope
    select l.run_id from runplane.leases l where l.attempt_id = any($1)
    union
    select a.run_id from runplane.attempts a where a.id = any($1)))
- order by r.id for no key update`;
+ order by r.id for no key update) x`;
 
 export async function lockRunsOf(
   tx: Queryable,
   attemptIds: readonly string[],
 ): Promise<Map<string, LockedRun>> {
-  const { rows } = await tx.query<LockedRun & Record<string, unknown>>({
+  const { rows } = await tx.query<{ runs: LockedRun[] | null }>({
     name: 'lock-runs-of-attempts',
     text: lockRunsSql,
     values: [attemptIds],
   });
-  return new Map(rows.map((run) => [run.id, run]));
+  return new Map(rows[0]?.runs?.map((run) => [run.id, run]));
 }
 
-const readAttemptsSql = `
+const columns = `
+t.id as "taskId", t.state as task, t.step, t.agent_id as "agentId", t.priority, t.serial_key as "serialKey", t.optional,
+t.max_attempts as "maxAttempts", t.attempts_forgiven as "attemptsForgiven", t.run_id as "runId"`;
+
+// Rows for hundreds of attempts come as one JSON document, which is read faster than as many rows. The agent's policy is
+// looked up for those only that may have to be repeated, and not joined, so that no plan can begin with the agent and go
+// through all of its leases.
+const readLeasedSql = `
 with now as materialized (select runplane.clock() as at)
-select g.id as "attemptId", coalesce(a.status::text, 'RUNNING') as attempt, a.result_digest as "reportedDigest",
-       coalesce(l.number, a.number) as number, coalesce(l.sequence, t.sequence) as sequence,
-       t.id as "taskId", t.state as task, exists (select from runplane.leases x where x.task_id = t.id) as leased, t.step, t.agent_id as "agentId", t.priority, t.serial_key as "serialKey", t.optional,
-       coalesce(t.max_attempts, (ag.retry_policy ->> 'maxAttempts')::int) as "maxAttempts",
-       t.attempts_forgiven as "attemptsForgiven", ag.retry_policy as "retryPolicy",
+select json_agg(x) as attempts from (
+select l.attempt_id as "attemptId", 'RUNNING' as attempt, null as "reportedDigest", l.number, l.sequence, true as leased,
        l.cancel_deadline is not null as "cancelRequested",
        coalesce(l.expires_at < now.at or l.cancel_deadline < now.at, false) as "leaseExpired",
-       coalesce(l.timeout_at <= now.at, false) as "timedOut", t.run_id as "runId"
-  from unnest($1::uuid[]) g(id)
-  left join runplane.leases l on l.attempt_id = g.id
-  left join runplane.attempts a on a.id = g.id
-  join runplane.tasks t on t.id = coalesce(l.task_id, a.task_id)
-  join runplane.agents ag on ag.id = t.agent_id
-  cross join now`;
+       coalesce(l.timeout_at <= now.at, false) as "timedOut",
+       case when l.attempt_id = any($2) then (select ag.retry_policy from runplane.agents ag where ag.id = l.agent_id) end as "retryPolicy",
+       ${columns}
+  from now cross join runplane.leases l join runplane.tasks t on t.id = l.task_id
+ where l.attempt_id = any($1)) x`;
 
-export async function readAttempts(tx: Queryable, attemptIds: readonly string[]): Promise<AttemptRow[]> {
-  const { rows } = await tx.query<AttemptRow & Record<string, unknown>>({
-    name: 'read-attempts',
-    text: readAttemptsSql,
-    values: [attemptIds],
+const readEndedSql = `
+select a.id as "attemptId", a.status as attempt, a.result_digest as "reportedDigest", a.number, t.sequence,
+       exists (select from runplane.leases x where x.task_id = t.id) as leased,
+       false as "cancelRequested", false as "leaseExpired", false as "timedOut", null as "retryPolicy", ${columns}
+  from runplane.attempts a join runplane.tasks t on t.id = a.task_id
+ where a.id = any($1)`;
+
+interface StoredAttempt extends Omit<AttemptRow, 'retryPolicy' | 'maxAttempts'> {
+  retryPolicy: Partial<RetryPolicy> | null;
+  maxAttempts: number | null;
+}
+
+/** The attempts with their tasks. The retry policy is read for those that may be repeated; others get the default. */
+export async function readAttempts(
+  tx: Queryable,
+  attemptIds: readonly string[],
+  mayBeRepeated: readonly string[],
+): Promise<AttemptRow[]> {
+  const leased = await tx.query<{ attempts: StoredAttempt[] | null }>({
+    name: 'read-leased-attempts',
+    text: readLeasedSql,
+    values: [attemptIds, mayBeRepeated],
   });
-  return rows.map((row) => ({ ...row, retryPolicy: { ...defaultRetryPolicy, ...row.retryPolicy } }));
+  const attempts = leased.rows[0]?.attempts ?? [];
+  if (attempts.length < attemptIds.length) {
+    const known = new Set(attempts.map(({ attemptId }) => attemptId));
+    const ended = await tx.query<StoredAttempt & Record<string, unknown>>({
+      name: 'read-ended-attempts',
+      text: readEndedSql,
+      values: [attemptIds.filter((id) => !known.has(id))],
+    });
+    attempts.push(...ended.rows);
+  }
+  return attempts.map((row) => {
+    const retryPolicy = { ...defaultRetryPolicy, ...row.retryPolicy };
+    return { ...row, retryPolicy, maxAttempts: row.maxAttempts ?? retryPolicy.maxAttempts };
+  });
 }
 
 const historySql = `

@@ -34,7 +34,10 @@ export async function recordEndings(tx: Queryable, endings: readonly AttemptEndi
   const ids = endings.map((ending) => ending.attemptId);
   await holdBackThrottles(tx, endings.flatMap(providerPause));
   const runs = await lockRunsOf(tx, ids);
-  const attempts = new Map((await readAttempts(tx, ids)).map((row) => [row.attemptId, row]));
+  const mayRepeat = endings
+    .filter(({ report }) => report?.status !== 'COMPLETED')
+    .map(({ attemptId }) => attemptId);
+  const attempts = new Map((await readAttempts(tx, ids, mayRepeat)).map((row) => [row.attemptId, row]));
   const decided = await decide(tx, endings, attempts);
 
   const builder = new TransitionBuilder();

@@ -1,6 +1,6 @@
 import { GroupCommit } from '../db/group-commit.ts';
 import type { Database } from '../db/pool.ts';
-import { transaction } from '../db/transaction.ts';
+import { transactionByKey } from '../db/transaction.ts';
 import { orUnavailable } from '../db/unavailable.ts';
 import { fromPublicId } from '../domain/ids.ts';
 import { isLeaseToken } from '../domain/lease-token.ts';
@@ -27,7 +27,7 @@ export class ResultRecorder implements Results {
       maxItems: 500,
       keysOf: (ending) => [ending.attemptId],
       apply: async (endings) => {
-        const recorded = await transaction(db, (tx) => recordEndings(tx, endings));
+        const recorded = await transactionByKey(db, (tx) => recordEndings(tx, endings));
         onCommit();
         return recorded;
       },

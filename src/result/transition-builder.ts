@@ -7,7 +7,7 @@ import type { AttemptRow, LockedRun } from './read-attempts.sql.ts';
 import type { RunTask } from './read-run-tasks.sql.ts';
 import type { FreshEnd } from './render-inputs.ts';
 import type { Place } from './take-places.sql.ts';
-import type { TaskEnd, Transition } from './transition.ts';
+import type { AttemptEnd, TaskEnd, Transition } from './transition.ts';
 
 interface EndedTask {
   taskId: string;
@@ -32,23 +32,26 @@ export class TransitionBuilder {
       this.#completeLate(row, report, place);
       return;
     }
-    this.transition.attemptEnds.push({
+    const { task, error } = decision;
+    const end: AttemptEnd = {
       attempt_id: row.attemptId,
       status: decision.attempt,
-      counted: decision.counted,
-      sanitized: report?.sanitized ?? false,
-      digest: report?.digest.toString('hex') ?? null,
-      error_code: decision.error?.code ?? null,
-      error_kind: decision.error?.kind ?? null,
-      error_message: decision.error?.message ?? null,
-      error_retryable: decision.error ? decision.error.kind !== 'PERMANENT' : null,
-      confidence: report?.confidence ?? null,
-      trace_id: report?.traceId ?? null,
-      external_run_id: report?.externalRunId ?? null,
-    });
-    const { task } = decision;
+      counted: decision.counted || undefined,
+      sanitized: report?.sanitized || undefined,
+      digest: report?.digest.toString('hex'),
+      error_code: error?.code,
+      error_kind: error?.kind,
+      error_message: error?.message ?? undefined,
+      confidence: report?.confidence ?? undefined,
+      trace_id: report?.traceId ?? undefined,
+      external_run_id: report?.externalRunId ?? undefined,
+    };
+    this.transition.attemptEnds.push(end);
     if (task.to !== 'ENQUEUED') {
-      this.#end(row, 'PROCESSING', row.sequence, task.to === 'FAILED' ? task.error : null, task.to, report);
+      const output = task.to === 'COMPLETED' && report ? { value: report.output } : null;
+      end.task_to = task.to;
+      end.output = output ?? undefined;
+      this.#follow(row, task.to, output, task.to === 'FAILED' ? task.error : null);
       if (task.to === 'FAILED') this.deadLetters.push(row.taskId);
       return;
     }
@@ -113,11 +116,11 @@ export class TransitionBuilder {
     this.transition.runs.push({
       run_id: run.id,
       closed_tasks: ended.length,
-      unblocked_tasks: this.#unblocked.get(run.id) ?? 0,
+      unblocked_tasks: this.#unblocked.get(run.id),
       to_status: status,
       from_status: status === null ? null : (run.status as RunStatus),
       sequence: run.sequence + (status === null ? 0 : 1),
-      failed_task_id: ended.find((task) => task.state === 'FAILED' && !task.optional)?.taskId ?? null,
+      failed_task_id: ended.find((task) => task.state === 'FAILED' && !task.optional)?.taskId,
     });
   }
 
@@ -138,20 +141,7 @@ export class TransitionBuilder {
   #completeLate(row: AttemptRow, report: Report | null, place: Place | undefined): void {
     if (!place) throw new Error(`The task ${row.taskId} has no place.`);
     if (place.in === 'LEASE') {
-      this.transition.attemptEnds.push({
-        attempt_id: place.attemptId,
-        status: 'CANCELLED',
-        counted: false,
-        sanitized: false,
-        digest: null,
-        error_code: null,
-        error_kind: null,
-        error_message: null,
-        error_retryable: null,
-        confidence: null,
-        trace_id: null,
-        external_run_id: null,
-      });
+      this.transition.attemptEnds.push({ attempt_id: place.attemptId, status: 'CANCELLED' });
     }
     this.#end(
       row,
@@ -187,14 +177,26 @@ export class TransitionBuilder {
       attempt_number: task.number,
       output,
       confidence: report?.confidence ?? null,
-      error,
+      error_code: error?.code ?? null,
+      error_kind: error?.kind ?? null,
+      error_message: error?.message ?? null,
       reason,
     });
+    this.#follow(task, to, output, error);
+  }
+
+  /** What a task's end means for its run and its dependents. */
+  #follow(
+    task: Pick<AttemptRow, 'taskId' | 'runId' | 'step' | 'serialKey' | 'optional'>,
+    to: TaskEnd['to_status'],
+    output: { value: Json } | null,
+    error: ExecutionError | null,
+  ): void {
     this.#statuses.set(task.taskId, to);
-    this.#ended.set(task.runId, [
-      ...this.endedIn(task.runId),
-      { taskId: task.taskId, state: to, optional: task.optional },
-    ]);
+    const end = { taskId: task.taskId, state: to, optional: task.optional };
+    const ended = this.#ended.get(task.runId);
+    if (ended) ended.push(end);
+    else this.#ended.set(task.runId, [end]);
     this.freshEnds.push({
       runId: task.runId,
       step: task.step,

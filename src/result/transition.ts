@@ -1,24 +1,28 @@
-import type { ExecutionError } from '../domain/execution-error.ts';
 import type { Json } from '../domain/json.ts';
+import type { ErrorKind } from '../domain/retry-policy.ts';
 import type { AttemptStatus, RunStatus, TaskStatus } from '../domain/status.ts';
 
-/** A running attempt ends: its lease goes, its row comes. JSON names are the column names of the SQL that applies it. */
+/**
+ * A running attempt ends: its lease goes, its row comes, and where task_to says so its task ends with it, from
+ * PROCESSING. JSON names are the column names of the SQL that applies it; what is absent is null there, and false.
+ */
 export interface AttemptEnd {
   attempt_id: string;
   status: Exclude<AttemptStatus, 'RUNNING'>;
-  counted: boolean;
-  sanitized: boolean;
-  digest: string | null;
-  error_code: string | null;
-  error_kind: string | null;
-  error_message: string | null;
-  error_retryable: boolean | null;
-  confidence: number | null;
-  trace_id: string | null;
-  external_run_id: string | null;
+  counted?: boolean | undefined;
+  sanitized?: boolean | undefined;
+  digest?: string | undefined;
+  error_code?: string | undefined;
+  error_kind?: ErrorKind | undefined;
+  error_message?: string | undefined;
+  confidence?: number | undefined;
+  trace_id?: string | undefined;
+  external_run_id?: string | undefined;
+  task_to?: TaskEnd['to_status'] | undefined;
+  output?: { value: Json } | undefined;
 }
 
-/** A task becomes terminal. */
+/** A task becomes terminal by something else than its running attempt. */
 export interface TaskEnd {
   task_id: string;
   run_id: string;
@@ -30,7 +34,9 @@ export interface TaskEnd {
   attempt_number: number | null;
   output: { value: Json } | null;
   confidence: number | null;
-  error: ExecutionError | null;
+  error_code: string | null;
+  error_kind: ErrorKind | null;
+  error_message: string | null;
   reason: string | null;
 }
 
@@ -58,12 +64,12 @@ export interface TaskEnqueued {
 export interface RunChangeRow {
   run_id: string;
   closed_tasks: number;
-  unblocked_tasks: number;
+  unblocked_tasks?: number | undefined;
   /** Null: the status stays. */
   to_status: RunStatus | null;
   from_status: RunStatus | null;
   sequence: number;
-  failed_task_id: string | null;
+  failed_task_id?: string | undefined;
 }
 
 /** Everything that one transaction changes about attempts, tasks and runs. */

@@ -36,20 +36,29 @@ export interface ClaimRequest {
   leaseSeconds: number | null;
 }
 
-// The function claim_tasks (drizzle/0002_claim.sql) locks, counts and claims in statements of their own.
+// The function claim_tasks (drizzle/0002_claim.sql) locks, counts and claims in statements of their own. The tasks come
+// as one JSON document: reading hundreds of rows of that many columns costs the process more than the work around them.
 const claimSql = `
+select json_agg(c) as tasks from (
 select attempt_id as "attemptId", task_id as "taskId", run_id as "runId", agent_id as "agentId", agent, handler, step, number, input, labels,
        customer, correlation_id as "correlationId", event_id as "eventId", serial_key as "serialKey", checkpoint,
        lease_seconds as "leaseSeconds", timeout_seconds as "timeoutSeconds", started_at as "startedAt", expires_at as "expiresAt"
-  from runplane.claim_tasks($1, $2, $3, $4, $5)`;
+  from runplane.claim_tasks($1, $2, $3, $4, $5)) c`;
+
+type ClaimedJson = Omit<ClaimedTask, 'startedAt' | 'expiresAt'> & { startedAt: string; expiresAt: string };
 
 /** Claims the best tasks of these agents, at most limit, never above a concurrency limit over all replicas. */
 export async function claimTasks(db: Database, request: ClaimRequest): Promise<ClaimedTask[]> {
   const attemptIds = Array.from({ length: request.limit }, newUuid);
-  const { rows } = await statement<ClaimedTask & Record<string, unknown>>(db, {
+  const { rows } = await statement<{ tasks: ClaimedJson[] | null }>(db, {
     name: 'claim-tasks',
     text: claimSql,
     values: [request.agentIds, attemptIds, request.workerId, request.claimKey, request.leaseSeconds],
   });
-  return rows;
+  const tasks = rows[0]?.tasks ?? [];
+  return tasks.map((task) => ({
+    ...task,
+    startedAt: new Date(task.startedAt),
+    expiresAt: new Date(task.expiresAt),
+  }));
 }

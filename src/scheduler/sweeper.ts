@@ -14,7 +14,8 @@ const batch = 500;
 
 // A scan of a small table each second instead of an index that every heartbeat would have to keep.
 const expiredSql = `
-select l.attempt_id as "attemptId" from runplane.leases l cross join (select runplane.clock() as now) c
+with c as materialized (select runplane.clock() as now)
+select l.attempt_id as "attemptId" from runplane.leases l cross join c
  where l.expires_at < c.now or l.timeout_at <= c.now or l.cancel_deadline < c.now
  order by l.attempt_id limit $1`;
 
