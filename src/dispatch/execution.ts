@@ -84,10 +84,20 @@ function describe(error: unknown) {
   };
 }
 
+/** Public ids are made when a handler asks for them: most ask for none. */
 const toInlineTask = (task: ClaimedTask): InlineTask => ({
-  attemptId: toPublicId('att', task.attemptId),
-  taskId: toPublicId('task', task.taskId),
-  runId: toPublicId('run', task.runId),
+  get attemptId() {
+    return toPublicId('att', task.attemptId);
+  },
+  get taskId() {
+    return toPublicId('task', task.taskId);
+  },
+  get runId() {
+    return toPublicId('run', task.runId);
+  },
+  get eventId() {
+    return task.eventId === null ? null : toPublicId('evt', task.eventId);
+  },
   agent: task.agent,
   step: task.step,
   number: task.number,
@@ -95,7 +105,6 @@ const toInlineTask = (task: ClaimedTask): InlineTask => ({
   labels: task.labels,
   customer: task.customer,
   correlationId: task.correlationId,
-  eventId: task.eventId === null ? null : toPublicId('evt', task.eventId),
   serialKey: task.serialKey,
   checkpoint: task.checkpoint,
 });

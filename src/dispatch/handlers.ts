@@ -3,9 +3,9 @@ import type { MaterializationInput, ModelUsageInput } from '../result/types.ts';
 
 /** A task as a handler in the server process gets it. Ids are public ids. */
 export interface InlineTask {
-  attemptId: string;
-  taskId: string;
-  runId: string;
+  readonly attemptId: string;
+  readonly taskId: string;
+  readonly runId: string;
   agent: string;
   step: string;
   /** 1 for the first attempt. */
@@ -15,7 +15,7 @@ export interface InlineTask {
   customer: string | null;
   correlationId: string;
   /** Of the event that launched the run, if one did. */
-  eventId: string | null;
+  readonly eventId: string | null;
   serialKey: string | null;
   checkpoint: unknown;
 }
