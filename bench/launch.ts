@@ -1,0 +1,154 @@
+import http from 'node:http';
+import { fileURLToPath } from 'node:url';
+import { createSchema, createYoga } from 'graphql-yoga';
+import pg from 'pg';
+import { startApp } from '../src/app.ts';
+import { readConfig } from '../src/config.ts';
+import { answer, compareAll, measureOptions, rounds, type Subject } from './support/compare.ts';
+import { loadAutocannon, loadGraphileWorker, silentLogger } from './support/peers.ts';
+import { prepareProduct } from './support/product.ts';
+import { createDatabase, onDatabase } from './support/server.ts';
+
+/** How fast single launches are accepted: over HTTP by the product and by a bare server, in process by a queue. */
+interface LaunchOptions {
+  by: 'runplane' | 'yoga' | 'graphile';
+  server: string;
+  connections: number;
+  seconds: number;
+}
+
+const config = { document: 's3://bucket/some/key.pdf', page: 1 };
+const quiet = {
+  info: () => {},
+  warn: () => {},
+  error: (fields: object, text: string) => console.error(text, fields),
+};
+
+/** Requests a second over HTTP, each one launch. */
+async function load(url: string, query: string, { connections, seconds }: LaunchOptions): Promise<number> {
+  const run = (duration: number) =>
+    loadAutocannon()({
+      url,
+      connections,
+      duration,
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query, variables: { config } }),
+    });
+  await run(1);
+  const { requests, errors, non2xx } = await run(seconds);
+  if (errors + non2xx > 0) throw new Error(`${errors} errors, ${non2xx} refusals`);
+  return requests.average;
+}
+
+async function measureProduct(url: string, options: LaunchOptions): Promise<number> {
+  await prepareProduct(url, { slots: null, throttled: false });
+  // Launches only: what executes them would share the processor with what is measured.
+  const settings = { RUNPLANE_PORT: '0', RUNPLANE_ROLES: 'api', DATABASE_URL: url, LOG_LEVEL: 'error' };
+  const app = await startApp({ config: readConfig(settings), log: quiet, onProgress: () => {} });
+  const query =
+    'mutation ($config: JSON) { launchRun(input: { job: "noop", config: $config }) { ... on LaunchRunSuccess { runId } ... on Problem { message } } }';
+  const perSecond = await load(`${app.url}/graphql`, query, options);
+  await app.stop();
+  return perSecond;
+}
+
+/** The least that a GraphQL server can do for a launch: one INSERT. */
+async function measureYoga(url: string, options: LaunchOptions): Promise<number> {
+  await onDatabase(url, [
+    'create table launched (id bigint generated always as identity primary key, config jsonb)',
+  ]);
+  const pool = new pg.Pool({ connectionString: url, max: 10 });
+  const yoga = createYoga({
+    schema: createSchema({
+      typeDefs: 'scalar JSON type Query { ok: Boolean } type Mutation { launch(config: JSON): ID! }',
+      resolvers: {
+        Mutation: {
+          launch: async (_: unknown, args: { config: unknown }) => {
+            const text = 'insert into launched (config) values ($1) returning id';
+            const { rows } = await pool.query<{ id: number }>({
+              name: 'launch',
+              text,
+              values: [JSON.stringify(args.config)],
+            });
+            return String(rows[0]?.id);
+          },
+        },
+      },
+    }),
+    logging: false,
+    graphiql: false,
+    landingPage: false,
+  });
+  const server = http.createServer((request, response) => void yoga(request, response));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  const perSecond = await load(
+    `http://127.0.0.1:${port}/graphql`,
+    'mutation ($config: JSON) { launch(config: $config) }',
+    options,
+  );
+  server.closeAllConnections();
+  server.close();
+  await pool.end();
+  return perSecond;
+}
+
+async function measureGraphile(url: string, { connections, seconds }: LaunchOptions): Promise<number> {
+  const graphile = loadGraphileWorker();
+  const utils = await graphile.makeWorkerUtils({
+    connectionString: url,
+    maxPoolSize: 10,
+    logger: silentLogger(graphile),
+  });
+  await utils.migrate();
+  const callFor = async (ms: number): Promise<number> => {
+    const end = performance.now() + ms;
+    let calls = 0;
+    const caller = async (): Promise<void> => {
+      while (performance.now() < end) {
+        await utils.addJob('noop', config);
+        calls++;
+      }
+    };
+    await Promise.all(Array.from({ length: connections }, caller));
+    return calls;
+  };
+  await callFor(1000);
+  const calls = await callFor(seconds * 1000);
+  await utils.release();
+  return calls / seconds;
+}
+
+async function main(): Promise<void> {
+  const given = measureOptions<LaunchOptions>();
+  if (given) {
+    const url = await createDatabase(given.server, 'bench_measured');
+    const measure = { runplane: measureProduct, yoga: measureYoga, graphile: measureGraphile }[given.by];
+    answer({ launchesPerSecond: await measure(url, given) });
+    return;
+  }
+  const subjects = (connections: number): Subject[] =>
+    (
+      [
+        ['Runplane, launchRun over HTTP', 'runplane'],
+        ['graphql-yoga with one INSERT, over HTTP', 'yoga'],
+        ['graphile-worker addJob, in process', 'graphile'],
+      ] as const
+    ).map(([label, by]) => ({
+      label,
+      options: { by, connections, seconds: Number(process.env.BENCH_SECONDS ?? 4) },
+    }));
+  await compareAll(
+    fileURLToPath(import.meta.url),
+    [10, 32].map((connections) => ({
+      title: `Single launches by ${connections} callers`,
+      figure: 'launchesPerSecond',
+      unit: 'launches/s',
+      rounds,
+      subjects: subjects(connections),
+    })),
+  );
+}
+
+await main();
