@@ -17,6 +17,9 @@ export function statement<Row extends pg.QueryResultRow>(
   return repeated(() => (db.ownSessions ? db.query<Row>(text) : once(db, (tx) => tx.query<Row>(text))));
 }
 
+/** Every statement a transaction of its own. */
+export const asTransactions = (db: Database): Queryable => ({ query: (text) => statement(db, text) });
+
 /**
  * Runs work in a READ COMMITTED transaction. Repeats the whole up to three times on deadlocks and lock timeouts, so work must have no effect outside of it.
  */

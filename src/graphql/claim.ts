@@ -148,7 +148,7 @@ builder.mutationFields((t) => ({
     description: 'Takes tasks to execute, with a lease on each. Needs WORK.',
     args: { input: t.arg({ type: ClaimTasksInput, required: true, description: 'Which tasks.' }) },
     resolve: (_, { input }, context) =>
-      refused(context, 'WORK') ?? context.services.dispatch.claimTasks(input, context.signal),
+      refused(context, 'WORK') ?? context.services.dispatch.claimTasks(input, context.signal()),
   }),
   extendLeases: t.field({
     type: [LeaseStatusRef],

@@ -37,8 +37,8 @@ export interface Services {
 export interface GraphQLContext {
   services: Services;
   requestId: string;
-  /** Aborts when the client leaves before it was answered. */
-  signal: AbortSignal;
+  /** Makes a signal that aborts when the client leaves before it was answered. */
+  signal: () => AbortSignal;
   /** Where a reconnecting stream wants to go on; wins over the subscription's own argument. */
   lastEventId?: string | null;
   viewer: Viewer;

@@ -19,17 +19,12 @@ export async function readJsonBody(request: IncomingMessage): Promise<{ body: un
   if (mediaType !== 'application/json') {
     throw new HttpError(415, 'UNSUPPORTED_MEDIA_TYPE', 'Send GraphQL over POST as application/json.');
   }
-  const tooLarge = new HttpError(
-    413,
-    'BODY_TOO_LARGE',
-    `The request body is larger than ${limits.resultBodyBytes} bytes.`,
-  );
-  if (Number(request.headers['content-length'] ?? 0) > limits.resultBodyBytes) throw tooLarge;
+  if (Number(request.headers['content-length'] ?? 0) > limits.resultBodyBytes) throw tooLarge();
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes > limits.resultBodyBytes) throw tooLarge;
+    if (bytes > limits.resultBodyBytes) throw tooLarge();
     chunks.push(chunk);
   }
   try {
@@ -41,3 +36,6 @@ export async function readJsonBody(request: IncomingMessage): Promise<{ body: un
     throw new HttpError(400, 'BAD_REQUEST', 'The request body is not valid JSON in UTF-8.');
   }
 }
+
+const tooLarge = (): HttpError =>
+  new HttpError(413, 'BODY_TOO_LARGE', `The request body is larger than ${limits.resultBodyBytes} bytes.`);

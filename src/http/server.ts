@@ -11,8 +11,8 @@ import { answerAsEventStream, type OpenStreams, type OperationRequest } from './
 
 export interface RequestInfo {
   requestId: string;
-  /** Aborts when the client leaves before it was answered. */
-  signal: AbortSignal;
+  /** Makes a signal that aborts when the client leaves before it was answered. Few operations need one. */
+  signal: () => AbortSignal;
   /** Where a reconnecting client wants to go on: wins over the subscription's own argument. */
   lastEventId: string | null;
 }
@@ -58,12 +58,10 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   });
 
   const answerGraphQL = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const left = new AbortController();
-    response.once('close', () => left.abort());
     const lastEventId = request.headers['last-event-id'];
     const info = {
       requestId: randomUUID(),
-      signal: left.signal,
+      signal: signalOfLeaving(response),
       lastEventId: typeof lastEventId === 'string' && lastEventId !== '' ? lastEventId : null,
     };
     const body = request.method === 'POST' ? await readBody(request) : null;
@@ -160,6 +158,15 @@ async function listen(server: Server, { host, port }: { host: string; port: numb
   const address = server.address() as AddressInfo;
   return `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`;
 }
+
+const signalOfLeaving = (response: ServerResponse) => (): AbortSignal => {
+  const left = new AbortController();
+  if (response.destroyed) left.abort();
+  response.once('close', () => {
+    if (!response.writableFinished) left.abort();
+  });
+  return left.signal;
+};
 
 const pathOf = (request: IncomingMessage): string => (request.url ?? '/').split('?', 1)[0] ?? '/';
 

@@ -1,5 +1,6 @@
 import { encodeCursor } from '../changelog/cursor.ts';
-import type { Queryable } from '../db/pool.ts';
+import type { Database, Queryable } from '../db/pool.ts';
+import { asTransactions, transaction } from '../db/transaction.ts';
 import { newUuid, toPublicId } from '../domain/ids.ts';
 import type { IdempotencyConflict, JobNotFound } from '../domain/problems.ts';
 import { fanOut, loadRoutes, type StoredEvent } from './fan-out.ts';
@@ -32,61 +33,63 @@ export class KeyTaken extends Error {}
 
 /** Admits a group in one transaction, each member with its own outcome. Keys within a group are distinct. */
 export async function admit(
-  tx: Queryable,
+  db: Database,
   epoch: string,
   catalog: JobCatalog,
   admissions: readonly Admission[],
 ): Promise<AdmissionOutcome[]> {
   const outcomes = new Map<number, AdmissionOutcome>();
-  await answerRepeated(tx, epoch, admissions, outcomes);
-  const planned = await plan(tx, catalog, admissions, outcomes);
-
-  const keyed = planned.flatMap(({ key, objectId }) => (key ? [{ key, objectId }] : []));
-  if ((await remember(tx, keyed)).size > 0) throw new KeyTaken();
-  await insertEvents(
-    tx,
-    planned.flatMap(({ event }) => event ?? []),
-  );
-  await insertRuns(
-    tx,
-    planned.flatMap(({ plans }) => plans),
-  );
-
-  const cursor =
-    planned.length > 0 ? encodeCursor(epoch, { xid: await startOfOpenTransactions(tx), id: 0 }) : '';
-  for (const { index, plans, event, objectId } of planned) {
-    const runIds = plans.map(({ run }) => run.id);
-    outcomes.set(
-      index,
-      event
-        ? {
-            kind: 'PublishEventSuccess',
-            eventId: objectId,
-            runIds,
-            refusals: event.refusals,
-            replayed: false,
-            cursor,
-          }
-        : { kind: 'LaunchRunSuccess', runId: objectId, replayed: false, cursor },
-    );
+  await answerRepeated(db, epoch, admissions, outcomes);
+  const planned = await plan(db, catalog, admissions, outcomes);
+  if (planned.length > 0) {
+    const cursor = encodeCursor(epoch, { xid: await store(db, planned), id: 0 });
+    for (const admitted of planned) outcomes.set(admitted.index, success(admitted, cursor));
   }
   return admissions.map((_, index) => outcomes.get(index) as AdmissionOutcome);
 }
 
+/** Stores what was planned, in one transaction; answers where in the change log it begins. */
+function store(db: Database, planned: readonly Planned[]): Promise<bigint> {
+  const plans = planned.flatMap((admitted) => admitted.plans);
+  const events = planned.flatMap(({ event }) => event ?? []);
+  const keyed = planned.flatMap(({ key, objectId }) => (key ? [{ key, objectId }] : []));
+  const isSerial = plans.some(({ tasks }) => tasks.some((task) => task.serial_key !== null));
+  // Mostly it is a single statement, which needs no transaction around it.
+  if (events.length === 0 && keyed.length === 0 && !isSerial) return insertRuns(asTransactions(db), plans);
+  return transaction(db, async (tx) => {
+    if ((await remember(tx, keyed)).size > 0) throw new KeyTaken();
+    await insertEvents(tx, events);
+    return insertRuns(tx, plans);
+  });
+}
+
+function success({ objectId, plans, event }: Planned, cursor: string): AdmissionOutcome {
+  if (!event) return { kind: 'LaunchRunSuccess', runId: objectId, replayed: false, cursor };
+  const runIds = plans.map(({ run }) => run.id);
+  return {
+    kind: 'PublishEventSuccess',
+    eventId: objectId,
+    runIds,
+    refusals: event.refusals,
+    replayed: false,
+    cursor,
+  };
+}
+
 /** Answers the members whose key was used before: with what it made then, or with a conflict. */
 async function answerRepeated(
-  tx: Queryable,
+  db: Queryable,
   epoch: string,
   admissions: readonly Admission[],
   outcomes: Map<number, AdmissionOutcome>,
 ): Promise<void> {
   const known = await findRemembered(
-    tx,
+    db,
     admissions.flatMap((admission) => keyOf(admission) ?? []),
   );
   if (known.size === 0) return;
   const events = await findReplayedEvents(
-    tx,
+    db,
     [...known.values()].map((r) => r.objectId),
   );
   for (const [index, admission] of admissions.entries()) {
@@ -127,17 +130,17 @@ const jobNotFound = (name: string): JobNotFound => ({
 });
 
 async function plan(
-  tx: Queryable,
+  db: Queryable,
   catalog: JobCatalog,
   admissions: readonly Admission[],
   outcomes: Map<number, AdmissionOutcome>,
 ): Promise<Planned[]> {
   const open = [...admissions.entries()].filter(([index]) => !outcomes.has(index));
-  const routes = open.some(([, admission]) => 'event' in admission) ? await loadRoutes(tx) : [];
+  const routes = open.some(([, admission]) => 'event' in admission) ? await loadRoutes(db) : [];
   const names = new Set(
     open.flatMap(([, admission]) => ('launch' in admission ? [admission.launch.job] : [])),
   );
-  const jobs = await catalog.load(tx, [...names], [...new Set(routes.map((route) => route.jobId))]);
+  const jobs = await catalog.load(db, [...names], [...new Set(routes.map((route) => route.jobId))]);
   const byName = new Map(jobs.map((job) => [job.name, job]));
   const byId = new Map(jobs.map((job) => [job.id, job]));
 
@@ -159,13 +162,4 @@ async function plan(
     else outcomes.set(index, run);
   }
   return planned;
-}
-
-/** Everything before this transaction id is over: the position before whatever this transaction logs. */
-async function startOfOpenTransactions(tx: Queryable): Promise<bigint> {
-  const { rows } = await tx.query<{ xid: string }>({
-    name: 'oldest-open-transaction',
-    text: 'select pg_snapshot_xmin(pg_current_snapshot())::text as xid',
-  });
-  return BigInt(rows[0]?.xid ?? 0);
 }

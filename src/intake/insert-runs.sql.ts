@@ -51,11 +51,12 @@ select g.id, null::uuid, 1, null::runplane.logged_status, 'QUEUED'::runplane.log
 union all
 select t.run_id, t.id, 1, null, (case when t.blocked then 'BLOCKED' else 'ENQUEUED' end)::runplane.logged_status, m.now
   from given_tasks t cross join moment m)
-select t.id from given_tasks t where t.starts_now and t.serial_key is not null`;
+select array(select t.id from given_tasks t where t.starts_now and t.serial_key is not null) as serial,
+       pg_snapshot_xmin(pg_current_snapshot())::text as position`;
 
-export async function insertRuns(tx: Queryable, plans: readonly RunPlan[]): Promise<void> {
-  if (plans.length === 0) return;
-  const { rows: serial } = await tx.query<{ id: string }>({
+/** Inserts the runs; answers the transaction id before which everything was over: where to watch them from. */
+export async function insertRuns(tx: Queryable, plans: readonly RunPlan[]): Promise<bigint> {
+  const { rows } = await tx.query<{ serial: string[]; position: string }>({
     name: 'insert-runs',
     text: insertRunsSql,
     values: [
@@ -63,10 +64,13 @@ export async function insertRuns(tx: Queryable, plans: readonly RunPlan[]): Prom
       JSON.stringify(plans.flatMap((plan) => plan.tasks)),
     ],
   });
-  if (serial.length === 0) return;
-  await tx.query({
-    name: 'enqueue-serial-tasks',
-    text: 'select runplane.enqueue_serial_tasks($1, $2, $3)',
-    values: [serial.map(({ id }) => id), serial.map(() => 1), serial.map(() => 0)],
-  });
+  const { serial = [], position = '0' } = rows[0] ?? {};
+  if (serial.length > 0) {
+    await tx.query({
+      name: 'enqueue-serial-tasks',
+      text: 'select runplane.enqueue_serial_tasks($1, $2, $3)',
+      values: [serial, serial.map(() => 1), serial.map(() => 0)],
+    });
+  }
+  return BigInt(position);
 }

@@ -1,7 +1,6 @@
 import { GroupCommit } from '../db/group-commit.ts';
 import type { Installation } from '../db/migrate.ts';
 import type { Database } from '../db/pool.ts';
-import { transaction } from '../db/transaction.ts';
 import { orUnavailable } from '../db/unavailable.ts';
 import { isInvalidInput, parsed } from '../domain/problems.ts';
 import { type Admission, type AdmissionOutcome, admit, KeyTaken } from './admit.ts';
@@ -46,7 +45,7 @@ export function createIntake({
   const admitOnce = async (admissions: readonly Admission[]): Promise<AdmissionOutcome[]> => {
     for (;;) {
       try {
-        return await transaction(db, (tx) => admit(tx, installation.epoch, catalog, admissions));
+        return await admit(db, installation.epoch, catalog, admissions);
       } catch (error) {
         if (!(error instanceof KeyTaken)) throw error;
       }

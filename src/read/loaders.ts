@@ -16,8 +16,21 @@ function pagesBy<Row>(
   return load;
 }
 
-/** Answers the many small questions of one request together; made anew for each request. */
-export function createLoaders(read: Read) {
+/**
+ * Answers the many small questions of one request together; made anew for each request. Most requests ask none, so the
+ * loaders are made when the first is asked for.
+ */
+export function createLoaders(read: Read): Loaders {
+  let loaders: Loaders | null = null;
+  return new Proxy({} as Loaders, {
+    get: (_, name) => {
+      loaders ??= makeLoaders(read);
+      return loaders[name as keyof Loaders];
+    },
+  });
+}
+
+function makeLoaders(read: Read) {
   const tasksByFilter = new Map<string, LoadPage<TaskRow>>();
   const materializationsByPartition = new Map<string, LoadPage<MaterializationRow>>();
   return {
@@ -83,4 +96,4 @@ export function createLoaders(read: Read) {
   };
 }
 
-export type Loaders = ReturnType<typeof createLoaders>;
+export type Loaders = ReturnType<typeof makeLoaders>;

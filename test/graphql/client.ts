@@ -71,7 +71,7 @@ export class Client {
     return {
       services: { ...this.#plane.services, read, server: { version: '1.2.3' } },
       requestId: 'request',
-      signal: new AbortController().signal,
+      signal: () => new AbortController().signal,
       viewer: { name: 'tester', scopes: this.#scopes },
       loaders: createLoaders(read),
     };
