@@ -8,7 +8,6 @@ import { holdBackThrottles } from './hold-back-throttles.sql.ts';
 import { materialize, type Produced } from './materialize.sql.ts';
 import type { Report } from './parse-result.ts';
 import { type AttemptRow, lockRunsOf, readAttempts, readHistories } from './read-attempts.sql.ts';
-import { type RunTask, readRunTasks } from './read-run-tasks.sql.ts';
 import { rememberReports } from './remember-reports.sql.ts';
 import { type Place, takePlaces } from './take-places.sql.ts';
 import { TransitionBuilder } from './transition-builder.ts';

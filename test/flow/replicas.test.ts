@@ -84,8 +84,8 @@ test('a replica that is killed in the middle loses nothing and repeats nothing t
   await plane.agent('a', { dispatch: { inline: { handler: 'work' } }, leaseSeconds: 5 });
   await plane.job('one', ['a']);
   replicas = await Promise.all([startReplica(plane.database.url), startReplica(plane.database.url)]);
-  const after = await launchMany('one', n, 20);
-  await untilTerminal(plane.services.changeLog, after, n / 5);
+  const after = await launchMany('one', n, 50);
+  await untilTerminal(plane.services.changeLog, after, n / 10);
   await replicas[0]?.end('SIGKILL');
   const ended = await untilTerminal(plane.services.changeLog, after, n);
   expect(new Set(ended.values())).toEqual(new Set(['COMPLETED']));
