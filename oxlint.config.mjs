@@ -37,8 +37,8 @@ const boundaries = {
     why: 'src/dispatch imports only src/domain, src/db, src/changelog, src/scheduler and src/result: it claims by the scheduler, reports by the result, and knows no other service.',
   },
   operator: {
-    sees: ['domain', 'db', 'changelog', 'intake'],
-    why: 'src/operator imports only src/domain, src/db, src/changelog and src/intake: an operator submits work by the same door as everyone else.',
+    sees: ['domain', 'db', 'changelog', 'intake', 'result', 'read'],
+    why: 'src/operator imports only src/domain, src/db, src/changelog, src/intake, src/result and src/read: an operator chooses by the questions, and changes work by the doors, that everyone else uses.',
   },
   read: {
     sees: ['domain', 'db', 'changelog'],

@@ -475,6 +475,7 @@ CREATE TABLE "runplane"."tasks" (
 	"error_message" text,
 	"available_at" timestamp (3) with time zone NOT NULL,
 	"created_at" timestamp (3) with time zone NOT NULL,
+	"cancel_requested_at" timestamp (3) with time zone,
 	"finished_at" timestamp (3) with time zone,
 	CONSTRAINT "tasks_priority" CHECK ("runplane"."tasks"."priority" between -1000 and 1000),
 	CONSTRAINT "tasks_max_attempts" CHECK ("runplane"."tasks"."max_attempts" >= 1),

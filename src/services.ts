@@ -12,8 +12,9 @@ import type { PullDispatch } from './dispatch/types.ts';
 import { WorkerRegistry } from './dispatch/worker-registry.ts';
 import { createIntake } from './intake/intake.ts';
 import type { Intake } from './intake/types.ts';
+import { createActions } from './operator/cancel.ts';
 import { createConfiguration } from './operator/configuration.ts';
-import type { Configuration } from './operator/types.ts';
+import type { Actions, Configuration } from './operator/types.ts';
 import { ResultRecorder } from './result/results.ts';
 import type { Duty } from './scheduler/duty.ts';
 import { createMover } from './scheduler/mover.ts';
@@ -47,6 +48,7 @@ export interface Services {
   inline: InlineDispatch | null;
   results: ResultRecorder;
   configuration: Configuration;
+  actions: Actions;
   changeLog: ChangeLog;
   /** Claims nothing more and hands back what is not done; what clients ask is still answered. */
   drain(): Promise<void>;
@@ -123,6 +125,7 @@ export async function startServices(options: ServicesOptions): Promise<Services>
     inline,
     results,
     configuration: createConfiguration({ db, onCommit }),
+    actions: createActions({ db, onCommit }),
     changeLog: createChangeLog(db, reader, installation.epoch),
     drain,
     stop: async () => {

@@ -101,7 +101,22 @@ export class InlineDispatch {
       if (!served.some((s) => s.pool === name)) pool.served = { ...pool.served, agentIds: [] };
       pool.wake();
     }
+    await this.#hearCancels();
     return checkEveryMs;
+  }
+
+  /** Heartbeats tell of cancels too; between them this makes it quick. */
+  async #hearCancels(): Promise<void> {
+    const executions = this.#executions();
+    if (executions.length === 0) return;
+    const { rows } = await this.#options.db.query<{ attemptId: string }>({
+      name: 'cancel-requests',
+      text: 'select attempt_id as "attemptId" from runplane.leases where attempt_id = any($1) and cancel_deadline is not null',
+      values: [executions.map(({ execution }) => execution.task.attemptId)],
+    });
+    const cancelled = new Set(rows.map(({ attemptId }) => attemptId));
+    for (const { execution } of executions)
+      if (cancelled.has(execution.task.attemptId)) execution.abort('CANCELLED');
   }
 
   #createPool(served: ServedPool): InlinePool {

@@ -1,7 +1,7 @@
 import type { ChangeLog } from '../changelog/types.ts';
 import type { PullDispatch } from '../dispatch/types.ts';
 import type { Intake } from '../intake/types.ts';
-import type { Configuration } from '../operator/types.ts';
+import type { Actions, Configuration } from '../operator/types.ts';
 import type { Loaders } from '../read/loaders.ts';
 import type { Read } from '../read/read.ts';
 import type { Results } from '../result/types.ts';
@@ -30,6 +30,7 @@ export interface Services {
   results: Results;
   changeLog: ChangeLog;
   configuration: Configuration;
+  actions: Actions;
   server: { version: string };
 }
 

@@ -173,3 +173,12 @@ export const TaskOrderEnum = builder.enumType('TaskOrder', {
     COST_DESC: says('Most expensive first. Needs a filter to terminal statuses.'),
   },
 });
+
+export const TaskActionEnum = builder.enumType('TaskAction', {
+  description: 'What an operator can do to a task.',
+  values: { CANCEL: says('cancelTask.') },
+});
+export const RunActionEnum = builder.enumType('RunAction', {
+  description: 'What an operator can do to a run.',
+  values: { CANCEL: says('cancelRun.') },
+});

@@ -1,11 +1,12 @@
 import { fromPublicId } from '../domain/ids.ts';
+import { isTerminal } from '../domain/status.ts';
 import { builder } from './builder.ts';
 import { pageArgs, RunConnection, TaskConnection } from './connections.ts';
-import { RunStatusEnum } from './enums.ts';
+import { RunActionEnum, RunStatusEnum } from './enums.ts';
 import { RunFilterInput, TaskFilterInput, toRunFilter, toTaskFilter } from './filters.ts';
 import { JobStepRef, toSteps } from './job-step.ts';
 import { EventRef, idOf, JobRef, Node, RunRef, TaskRef } from './refs.ts';
-import { ifPayload, need } from './scopes.ts';
+import { has, ifPayload, need } from './scopes.ts';
 import {
   CostRef,
   ExecutionErrorRef,
@@ -127,6 +128,14 @@ RunRef.implement({
       description: 'When its first tasks may start.',
     }),
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was launched.' }),
+    allowedActions: t.field({
+      type: [RunActionEnum],
+      description: 'What the caller may do now, by its status and the scopes.',
+      resolve: (run, _, context) =>
+        has(context, 'OPERATE') && !isTerminal(run.status) && run.cancelRequestedAt === null
+          ? ['CANCEL' as const]
+          : [],
+    }),
     startedAt: t.expose('startedAt', {
       type: 'DateTime',
       nullable: true,

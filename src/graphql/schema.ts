@@ -4,6 +4,7 @@ import './agent.ts';
 import './asset.ts';
 import './attempt.ts';
 import './audit.ts';
+import './cancel.ts';
 import './changes.ts';
 import './claim.ts';
 import './dead-letter.ts';

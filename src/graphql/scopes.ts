@@ -2,7 +2,7 @@ import type { GraphQLContext, Scope } from './context.ts';
 import { lacksScope } from './errors.ts';
 import type { Forbidden } from './problems.ts';
 
-const has = ({ viewer }: GraphQLContext, scope: Scope): boolean => viewer.scopes.includes(scope);
+export const has = ({ viewer }: GraphQLContext, scope: Scope): boolean => viewer.scopes.includes(scope);
 
 /** For questions: without the scope they are an error. */
 export function need(context: GraphQLContext, scope: Scope): void {

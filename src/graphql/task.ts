@@ -1,11 +1,12 @@
 import { fromPublicId } from '../domain/ids.ts';
+import { isTerminal } from '../domain/status.ts';
 import type { Waiting } from '../read/waiting.ts';
 import { builder } from './builder.ts';
 import { AttemptConnection, MaterializationConnection, pageArgs, TaskConnection } from './connections.ts';
-import { TaskOrderEnum, TaskStatusEnum, WaitingReasonEnum } from './enums.ts';
+import { TaskActionEnum, TaskOrderEnum, TaskStatusEnum, WaitingReasonEnum } from './enums.ts';
 import { TaskFilterInput, toTaskFilter } from './filters.ts';
 import { AgentRef, DeadLetterRef, idOf, Node, QueueRef, RunRef, TaskRef } from './refs.ts';
-import { ifPayload, need } from './scopes.ts';
+import { has, ifPayload, need } from './scopes.ts';
 import {
   CostRef,
   ExecutionErrorRef,
@@ -186,6 +187,19 @@ TaskRef.implement({
     }),
     availableAt: t.expose('availableAt', { type: 'DateTime', description: 'When it may, or might, start.' }),
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it came into being.' }),
+    cancelRequestedAt: t.expose('cancelRequestedAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'When its cancel was requested.',
+    }),
+    allowedActions: t.field({
+      type: [TaskActionEnum],
+      description: 'What the caller may do now, by its status and the scopes.',
+      resolve: (task, _, context) =>
+        has(context, 'OPERATE') && !isTerminal(task.status) && task.cancelRequestedAt === null
+          ? ['CANCEL' as const]
+          : [],
+    }),
     startedAt: t.expose('startedAt', {
       type: 'DateTime',
       nullable: true,

@@ -1,6 +1,9 @@
 import type { StepCondition } from '../domain/job-definition.ts';
 import type { IllegalState, InvalidInput, NotFound } from '../domain/problems.ts';
 import type { Backoff } from '../domain/retry-policy.ts';
+import type { RunStatus, TaskStatus } from '../domain/status.ts';
+import type { RunFilter } from '../read/run-filter.ts';
+import type { TaskFilter } from '../read/task-filter.ts';
 
 /** Who acts, as the audit log records it. */
 export interface Actor {
@@ -143,4 +146,48 @@ export interface Configuration {
   resumeQueue(input: NameInput, actor: Actor): Promise<SaveQueueOutcome>;
   pauseAgent(input: PauseInput, actor: Actor): Promise<SaveAgentOutcome>;
   resumeAgent(input: NameInput, actor: Actor): Promise<SaveAgentOutcome>;
+}
+
+export interface TaskActionSuccess {
+  kind: 'TaskActionSuccess';
+  /** UUID. */
+  taskId: string;
+  taskStatus: TaskStatus;
+}
+export interface RunActionSuccess {
+  kind: 'RunActionSuccess';
+  /** UUID. */
+  runId: string;
+  runStatus: RunStatus;
+}
+/** matched counts up to the limit; hasMore: call again. A dry run changes nothing. */
+export interface BulkSuccess {
+  kind: 'BulkSuccess';
+  matched: number;
+  changed: number;
+  hasMore: boolean;
+}
+export type TaskActionOutcome = TaskActionSuccess | NotFound | IllegalState | InvalidInput;
+export type RunActionOutcome = RunActionSuccess | NotFound | IllegalState | InvalidInput;
+export type BulkOutcome = BulkSuccess | InvalidInput;
+
+export interface BulkInput<Filter> {
+  filter: Filter;
+  reason?: string | null;
+  dryRun?: boolean | null;
+  /** Default and most 10,000. */
+  limit?: number | null;
+}
+
+/**
+ * What operators do to work that is there. What waits is cancelled at once; what is executed is asked to stop and ends
+ * when its worker reports, at the latest after the grace time. Work that is protected (cancellable: false) is touched by
+ * cancelTask alone. Each action has one audit entry in its transaction; ids are UUIDs.
+ */
+export interface Actions {
+  cancelTask(input: { taskId: string; reason?: string | null }, actor: Actor): Promise<TaskActionOutcome>;
+  cancelRun(input: { runId: string; reason?: string | null }, actor: Actor): Promise<RunActionOutcome>;
+  /** An empty filter is refused. */
+  cancelTasks(input: BulkInput<TaskFilter>, actor: Actor): Promise<BulkOutcome>;
+  cancelRuns(input: BulkInput<RunFilter>, actor: Actor): Promise<BulkOutcome>;
 }

@@ -18,7 +18,10 @@ export interface RunFilter {
   finishedBefore?: Date | null;
 }
 
-/** Adds the conditions of a filter on runs r and their jobs j. */
+/** Runs with everything that a filter speaks of. */
+export const runsFrom = 'runplane.runs r join runplane.jobs j on j.id = r.job_id';
+
+/** Adds the conditions of a filter on runsFrom. */
 export function addRunFilter(where: Where, filter: RunFilter): void {
   where.isOneOf('r.id', filter.ids, 'uuid');
   where.isOneOf('r.idempotency_key', filter.idempotencyKeys);

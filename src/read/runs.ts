@@ -4,7 +4,7 @@ import type { RunStatus } from '../domain/status.ts';
 import { type ListDefinition, readChildLists, readList } from './list.ts';
 import type { Page, PageArgs } from './page.ts';
 import { readById } from './query.ts';
-import { addRunFilter, type RunFilter } from './run-filter.ts';
+import { addRunFilter, type RunFilter, runsFrom } from './run-filter.ts';
 
 /** A run without its config. */
 export interface RunRow {
@@ -38,8 +38,7 @@ r.parent_run_id as "parentRunId", f.error_code as "errorCode", f.error_kind as "
 r.available_at as "availableAt", r.created_at as "createdAt", r.started_at as "startedAt",
 r.cancel_requested_at as "cancelRequestedAt", r.finished_at as "finishedAt"`;
 
-const from = `runplane.runs r
-  join runplane.jobs j on j.id = r.job_id
+const from = `${runsFrom}
   left join runplane.tasks f on f.id = r.failed_task_id and r.status = 'FAILED'`;
 
 const byIdSql = `select ${columns} from ${from} where r.id = any($1)`;

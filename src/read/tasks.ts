@@ -32,6 +32,7 @@ export interface TaskRow {
   parentTaskId: string | null;
   availableAt: Date;
   createdAt: Date;
+  cancelRequestedAt: Date | null;
   startedAt: Date | null;
   finishedAt: Date | null;
 }
@@ -67,7 +68,8 @@ t.serial_key as "serialKey", r.labels, r.customer, r.correlation_id as "correlat
 t.error_kind as "errorKind", t.error_message as "errorMessage", t.confidence,
 (select p.progress from runplane.task_progress p where p.task_id = t.id) as progress, t.estimated_tokens as "estimatedTokens",
 coalesce(t.max_attempts, (a.retry_policy ->> 'maxAttempts')::int, ${defaultRetryPolicy.maxAttempts}) as "maxAttempts",
-t.parent_task_id as "parentTaskId", t.available_at as "availableAt", t.created_at as "createdAt", ${startedAt} as "startedAt",
+t.parent_task_id as "parentTaskId", t.available_at as "availableAt", t.created_at as "createdAt",
+t.cancel_requested_at as "cancelRequestedAt", ${startedAt} as "startedAt",
 t.finished_at as "finishedAt"`;
 
 const byIdSql = `select ${columns} from ${tasksFrom} where t.id = any($1)`;

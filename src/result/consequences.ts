@@ -2,7 +2,7 @@ import type { Queryable } from '../db/pool.ts';
 import { dependencyFailed, inputTemplateFailed } from '../domain/execution-error.ts';
 import { applyTransition, releaseSerialTasks } from './apply-transition.sql.ts';
 import { leaveDeadLetters } from './leave-dead-letters.sql.ts';
-import type { LockedRun } from './read-attempts.sql.ts';
+import type { LockedRun } from './lock-runs.sql.ts';
 import { type RunTask, readRunTasks } from './read-run-tasks.sql.ts';
 import { renderInputs } from './render-inputs.ts';
 import { finishedRunStatus, resolveDependents } from './resolve-dependents.ts';
@@ -14,7 +14,7 @@ export async function addConsequences(
   builder: TransitionBuilder,
   runs: ReadonlyMap<string, LockedRun>,
 ): Promise<void> {
-  const touched = [...runs.values()].filter((run) => builder.endedIn(run.id).length > 0);
+  const touched = [...runs.values()].filter((run) => builder.endedIn(run.id).length > 0 || mustCancel(run));
   // Where nothing waits and no other task is, what is known already decides.
   const unknown = touched.filter((run) => {
     const ended = builder.endedIn(run.id).length;
@@ -28,9 +28,17 @@ export async function addConsequences(
   for (const run of touched) {
     const ended = builder.endedIn(run.id);
     const over = run.openTasks === ended.length;
-    builder.addRun(run, over ? finishedRunStatus(byRun.get(run.id) ?? ended, run.cancelRequested) : null);
+    const states = byRun.get(run.id) ?? ended;
+    builder.addRun(
+      run,
+      over ? finishedRunStatus(states, run.cancelRequested) : mustCancel(run) ? 'CANCELLING' : null,
+    );
   }
 }
+
+/** Its cancel was requested just now: until its last task is over it is CANCELLING. */
+const mustCancel = (run: LockedRun): boolean =>
+  run.cancelRequested && (run.status === 'QUEUED' || run.status === 'RUNNING');
 
 /** Writes all that was decided, under the locks that were taken to decide it. */
 export async function writeTransition(tx: Queryable, builder: TransitionBuilder): Promise<void> {

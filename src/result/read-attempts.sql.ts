@@ -29,43 +29,6 @@ export interface AttemptRow {
   runId: string;
 }
 
-export interface LockedRun {
-  id: string;
-  status: string;
-  jobId: string;
-  jobVersion: number;
-  openTasks: number;
-  blockedTasks: number;
-  totalTasks: number;
-  sequence: number;
-  cancelRequested: boolean;
-}
-
-// The run's lock comes first and in id order: every change of a task but its claim happens under it.
-const lockRunsSql = `
-select json_agg(x) as runs from (
-select r.id, r.status, r.job_id as "jobId", r.job_version as "jobVersion", r.open_tasks as "openTasks",
-       r.blocked_tasks as "blockedTasks", r.total_tasks as "totalTasks", r.sequence,
-       r.cancel_requested_at is not null as "cancelRequested"
-  from runplane.runs r
- where r.id = any(array(
-   select l.run_id from runplane.leases l where l.attempt_id = any($1)
-   union
-   select a.run_id from runplane.attempts a where a.id = any($1)))
- order by r.id for no key update) x`;
-
-export async function lockRunsOf(
-  tx: Queryable,
-  attemptIds: readonly string[],
-): Promise<Map<string, LockedRun>> {
-  const { rows } = await tx.query<{ runs: LockedRun[] | null }>({
-    name: 'lock-runs-of-attempts',
-    text: lockRunsSql,
-    values: [attemptIds],
-  });
-  return new Map(rows[0]?.runs?.map((run) => [run.id, run]));
-}
-
 const columns = `
 t.id as "taskId", t.state as task, t.step, t.agent_id as "agentId", t.priority, t.serial_key as "serialKey", t.optional,
 t.max_attempts as "maxAttempts", t.attempts_forgiven as "attemptsForgiven", t.run_id as "runId"`;

@@ -5,9 +5,10 @@ import { bookUsage } from './book-usage.sql.ts';
 import { addConsequences, writeTransition } from './consequences.ts';
 import { type Decision, decideResult, type Ending } from './decide-result.ts';
 import { holdBackThrottles } from './hold-back-throttles.sql.ts';
+import { lockRunsOfAttempts } from './lock-runs.sql.ts';
 import { materialize, type Produced } from './materialize.sql.ts';
 import type { Report } from './parse-result.ts';
-import { type AttemptRow, lockRunsOf, readAttempts, readHistories } from './read-attempts.sql.ts';
+import { type AttemptRow, readAttempts, readHistories } from './read-attempts.sql.ts';
 import { rememberReports } from './remember-reports.sql.ts';
 import { type Place, takePlaces } from './take-places.sql.ts';
 import { TransitionBuilder } from './transition-builder.ts';
@@ -32,7 +33,7 @@ const defaultHoldBackSeconds = 30;
 export async function recordEndings(tx: Queryable, endings: readonly AttemptEnding[]): Promise<Recorded[]> {
   const ids = endings.map((ending) => ending.attemptId);
   await holdBackThrottles(tx, endings.flatMap(providerPause));
-  const runs = await lockRunsOf(tx, ids);
+  const runs = await lockRunsOfAttempts(tx, ids);
   const mayRepeat = endings
     .filter(({ report }) => report?.status !== 'COMPLETED')
     .map(({ attemptId }) => attemptId);

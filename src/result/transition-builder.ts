@@ -2,8 +2,9 @@ import type { ExecutionError } from '../domain/execution-error.ts';
 import type { Json } from '../domain/json.ts';
 import type { RunStatus, TaskStatus } from '../domain/status.ts';
 import type { Decision } from './decide-result.ts';
+import type { LockedRun } from './lock-runs.sql.ts';
 import type { Report } from './parse-result.ts';
-import type { AttemptRow, LockedRun } from './read-attempts.sql.ts';
+import type { AttemptRow } from './read-attempts.sql.ts';
 import type { RunTask } from './read-run-tasks.sql.ts';
 import type { FreshEnd } from './render-inputs.ts';
 import type { Place } from './take-places.sql.ts';
@@ -88,6 +89,20 @@ export class TransitionBuilder {
     if (error.code !== 'DEPENDENCY_FAILED') this.deadLetters.push(task.id);
   }
 
+  /** A task that nobody executes is cancelled. */
+  cancelWaiting(task: RunTask, from: 'BLOCKED' | 'ENQUEUED', sequence: number, reason: string | null): void {
+    this.#end(
+      { ...task, taskId: task.id, attemptId: null, number: null },
+      from,
+      sequence,
+      null,
+      'CANCELLED',
+      null,
+      reason,
+    );
+    if (from === 'BLOCKED') this.#countUnblocked(task.runId);
+  }
+
   /** A blocked step whose dependencies are over. */
   enqueueBlocked(task: RunTask, input: { value: Json } | null): void {
     this.#statuses.set(task.id, 'ENQUEUED');
@@ -118,7 +133,7 @@ export class TransitionBuilder {
       closed_tasks: ended.length,
       unblocked_tasks: this.#unblocked.get(run.id),
       to_status: status,
-      from_status: status === null ? null : (run.status as RunStatus),
+      from_status: status === null ? null : run.status,
       sequence: run.sequence + (status === null ? 0 : 1),
       failed_task_id: ended.find((task) => task.state === 'FAILED' && !task.optional)?.taskId,
     });

@@ -143,6 +143,7 @@ export const tasks = runplane.table(
     errorMessage: text('error_message'),
     availableAt: at('available_at').notNull(),
     createdAt: at('created_at').notNull(),
+    cancelRequestedAt: at('cancel_requested_at'),
     finishedAt: at('finished_at'),
   },
   (t) => [
