@@ -176,7 +176,7 @@ export const TaskOrderEnum = builder.enumType('TaskOrder', {
 
 export const TaskActionEnum = builder.enumType('TaskAction', {
   description: 'What an operator can do to a task.',
-  values: { CANCEL: says('cancelTask.') },
+  values: { CANCEL: says('cancelTask.'), RETRY: says('retryTask.') },
 });
 export const RunActionEnum = builder.enumType('RunAction', {
   description: 'What an operator can do to a run.',

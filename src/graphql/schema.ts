@@ -1,10 +1,10 @@
 import type { GraphQLSchema } from 'graphql';
 import { builder } from './builder.ts';
+import './actions.ts';
 import './agent.ts';
 import './asset.ts';
 import './attempt.ts';
 import './audit.ts';
-import './cancel.ts';
 import './changes.ts';
 import './claim.ts';
 import './dead-letter.ts';

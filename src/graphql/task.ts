@@ -195,10 +195,11 @@ TaskRef.implement({
     allowedActions: t.field({
       type: [TaskActionEnum],
       description: 'What the caller may do now, by its status and the scopes.',
-      resolve: (task, _, context) =>
-        has(context, 'OPERATE') && !isTerminal(task.status) && task.cancelRequestedAt === null
-          ? ['CANCEL' as const]
-          : [],
+      resolve: ({ status, cancelRequestedAt }, _, context) => {
+        if (!has(context, 'OPERATE')) return [];
+        if (status === 'FAILED' || status === 'CANCELLED') return ['RETRY' as const];
+        return isTerminal(status) || cancelRequestedAt !== null ? [] : ['CANCEL' as const];
+      },
     }),
     startedAt: t.expose('startedAt', {
       type: 'DateTime',

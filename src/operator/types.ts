@@ -2,6 +2,7 @@ import type { StepCondition } from '../domain/job-definition.ts';
 import type { IllegalState, InvalidInput, NotFound } from '../domain/problems.ts';
 import type { Backoff } from '../domain/retry-policy.ts';
 import type { RunStatus, TaskStatus } from '../domain/status.ts';
+import type { DeadLetterFilter } from '../read/dead-letters.ts';
 import type { RunFilter } from '../read/run-filter.ts';
 import type { TaskFilter } from '../read/task-filter.ts';
 
@@ -190,4 +191,12 @@ export interface Actions {
   /** An empty filter is refused. */
   cancelTasks(input: BulkInput<TaskFilter>, actor: Actor): Promise<BulkOutcome>;
   cancelRuns(input: BulkInput<RunFilter>, actor: Actor): Promise<BulkOutcome>;
+  /** Of a failed or cancelled task; priority is 100 above what it had unless given. */
+  retryTask(input: { taskId: string; priority?: number | null }, actor: Actor): Promise<TaskActionOutcome>;
+  retryTasks(input: BulkInput<TaskFilter> & { priority?: number | null }, actor: Actor): Promise<BulkOutcome>;
+  replayDeadLetter(input: { id: string; priority?: number | null }, actor: Actor): Promise<TaskActionOutcome>;
+  replayDeadLetters(
+    input: BulkInput<DeadLetterFilter> & { priority?: number | null },
+    actor: Actor,
+  ): Promise<BulkOutcome>;
 }

@@ -37,7 +37,8 @@ const columns = `
 d.id, d.task_id as "taskId", d.agent_id as "agentId", d.scope, d.scope_id as "scopeId", d.error_code as "errorCode",
 d.error_kind as "errorKind", d.error_message as "errorMessage", d.fail_count as "failCount", d.failed_at as "failedAt",
 d.replayed_at as "replayedAt"`;
-const from = `runplane.dead_letters d
+/** Dead letters with everything that a filter speaks of. */
+export const deadLettersFrom = `runplane.dead_letters d
   join runplane.agents a on a.id = d.agent_id
   join runplane.queues q on q.id = a.queue_id
   join runplane.runs r on r.id = d.run_id
@@ -49,12 +50,12 @@ const ofTasksSql = `select ${columns} from runplane.dead_letters d where d.task_
 const list: ListDefinition = {
   name: 'dead letters',
   columns,
-  from,
+  from: deadLettersFrom,
   key: [{ sql: 'd.id', type: 'uuid' }],
   descending: true,
 };
 
-function addDeadLetterFilter(where: Where, filter: DeadLetterFilter): void {
+export function addDeadLetterFilter(where: Where, filter: DeadLetterFilter): void {
   where.isOneOf('d.id', filter.ids, 'uuid');
   where.isOneOf('j.name', filter.jobs);
   where.isOneOf('q.name', filter.queues);

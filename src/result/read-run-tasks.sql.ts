@@ -10,12 +10,13 @@ export interface RunTask extends TaskNode {
   sequence: number;
   cancellable: boolean;
   cancelRequested: boolean;
+  errorCode: string | null;
 }
 
 const tasksSql = `
 select id, run_id as "runId", step, agent_id as "agentId", state, coalesce(depends_on, '{}') as "dependsOn", runs_when as "when", optional,
        serial_key as "serialKey", sequence, cancellable,
-       cancel_requested_at is not null as "cancelRequested"
+       cancel_requested_at is not null as "cancelRequested", error_code as "errorCode"
   from runplane.tasks where run_id = any($1) order by run_id, id`;
 
 export async function readRunTasks(tx: Queryable, runIds: readonly string[]): Promise<RunTask[]> {

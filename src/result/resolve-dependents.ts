@@ -19,9 +19,9 @@ export interface Resolved<Task> {
   failed: { task: Task; steps: string[] }[];
 }
 
-const isOver = (state: State): boolean => state !== 'BLOCKED' && state !== 'OPEN';
+export const isOver = (state: State): boolean => state !== 'BLOCKED' && state !== 'OPEN';
 /** The failure of an optional step fails none of its dependents. */
-const isSatisfied = (task: Pick<TaskNode, 'state' | 'optional'>): boolean =>
+export const isSatisfied = (task: Pick<TaskNode, 'state' | 'optional'>): boolean =>
   task.state === 'COMPLETED' || (isOver(task.state) && task.optional);
 
 /** Decides what follows for the blocked tasks of a run, through all steps that fail because of others that fail. */

@@ -3,7 +3,14 @@ import { notFound } from '../domain/problems.ts';
 import type { BulkSuccess, RunActionSuccess, TaskActionSuccess } from '../operator/types.ts';
 import { builder } from './builder.ts';
 import { RunStatusEnum, TaskStatusEnum } from './enums.ts';
-import { RunFilterInput, TaskFilterInput, toRunFilter, toTaskFilter } from './filters.ts';
+import {
+  DeadLetterFilterInput,
+  RunFilterInput,
+  TaskFilterInput,
+  toDeadLetterFilter,
+  toRunFilter,
+  toTaskFilter,
+} from './filters.ts';
 import { ForbiddenRef, IllegalStateRef, InvalidInputRef, NotFoundRef } from './problems.ts';
 import { RunRef, TaskRef } from './refs.ts';
 import { change } from './save.ts';
@@ -64,7 +71,10 @@ const BulkResult = builder.unionType('BulkResult', {
 });
 
 const reason = { description: 'Why, for the audit log and the change log; at most 8,192 bytes.' };
-const dryRun = { defaultValue: false, description: 'Only count what would be cancelled.' };
+const dryRun = { defaultValue: false, description: 'Only count what would be changed.' };
+const priority = {
+  description: '-1000 to 1000; default 100 above what it had, so that an operator goes first.',
+};
 const limit = { description: 'Most objects of one call, 1 to 10,000; default 10,000.' };
 
 builder.mutationFields((t) => ({
@@ -124,6 +134,67 @@ builder.mutationFields((t) => ({
     resolve: (_, { filter, ...rest }, context) =>
       change(context, 'OPERATE', (actor) =>
         context.services.actions.cancelRuns({ ...rest, filter: toRunFilter(filter) }, actor),
+      ),
+  }),
+  retryTask: t.field({
+    type: TaskActionResult,
+    nullable: true,
+    description:
+      'Tries a failed or cancelled task again, on the same row: its attempts so far count no more, its run goes on, and steps that failed because of it wait again. Needs OPERATE.',
+    args: { taskId: t.arg.id({ required: true, description: 'The task.' }), priority: t.arg.int(priority) },
+    resolve: (_, args, context) =>
+      change(context, 'OPERATE', async (actor) => {
+        const taskId = fromPublicId('task', args.taskId);
+        if (taskId === null) return notFound('task', args.taskId);
+        return context.services.actions.retryTask({ taskId, priority: args.priority }, actor);
+      }),
+  }),
+  retryTasks: t.field({
+    type: BulkResult,
+    nullable: true,
+    description:
+      'Tries the failed and cancelled tasks that match again. An empty filter is refused. Needs OPERATE.',
+    args: {
+      filter: t.arg({ type: TaskFilterInput, required: true, description: 'Which tasks.' }),
+      priority: t.arg.int(priority),
+      dryRun: t.arg.boolean(dryRun),
+      limit: t.arg.int(limit),
+    },
+    resolve: (_, { filter, ...rest }, context) =>
+      change(context, 'OPERATE', (actor) =>
+        context.services.actions.retryTasks({ ...rest, filter: toTaskFilter(filter) }, actor),
+      ),
+  }),
+  replayDeadLetter: t.field({
+    type: TaskActionResult,
+    nullable: true,
+    description:
+      'Tries the task of a dead letter again. Failing once more makes the same letter grow. Needs OPERATE.',
+    args: {
+      id: t.arg.id({ required: true, description: 'The dead letter.' }),
+      priority: t.arg.int(priority),
+    },
+    resolve: (_, args, context) =>
+      change(context, 'OPERATE', async (actor) => {
+        const id = fromPublicId('dlq', args.id);
+        if (id === null) return notFound('dead letter', args.id);
+        return context.services.actions.replayDeadLetter({ id, priority: args.priority }, actor);
+      }),
+  }),
+  replayDeadLetters: t.field({
+    type: BulkResult,
+    nullable: true,
+    description:
+      'Tries the tasks of the dead letters that match again. An empty filter is refused. Needs OPERATE.',
+    args: {
+      filter: t.arg({ type: DeadLetterFilterInput, required: true, description: 'Which dead letters.' }),
+      priority: t.arg.int(priority),
+      dryRun: t.arg.boolean(dryRun),
+      limit: t.arg.int(limit),
+    },
+    resolve: (_, { filter, ...rest }, context) =>
+      change(context, 'OPERATE', (actor) =>
+        context.services.actions.replayDeadLetters({ ...rest, filter: toDeadLetterFilter(filter) }, actor),
       ),
   }),
 }));

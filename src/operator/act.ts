@@ -1,0 +1,73 @@
+import type { Database, Queryable } from '../db/pool.ts';
+import { transaction } from '../db/transaction.ts';
+import { type IllegalState, isInvalidInput, parsed } from '../domain/problems.ts';
+import type { RunStatus, TaskStatus } from '../domain/status.ts';
+import { taskStatus } from '../read/task-filter.ts';
+import { appendAudit } from './audit.ts';
+import { parseOptionalText } from './parse-fields.ts';
+import type { Actor } from './types.ts';
+
+export interface ActionsContext {
+  db: Database;
+  /** Called after each commit that changed something. */
+  onCommit: () => void;
+}
+
+/** Runs an action in one transaction; what it changed is told after the commit. */
+export async function act<Outcome extends { kind: string }>(
+  { db, onCommit }: ActionsContext,
+  givenReason: string | null | undefined,
+  action: (tx: Queryable, reason: string | null) => Promise<Outcome>,
+) {
+  const reason = parsed(() => parseOptionalText(givenReason, 'reason'));
+  if (isInvalidInput(reason)) return reason;
+  const outcome = await transaction(db, (tx) => action(tx, reason));
+  onCommit();
+  return outcome;
+}
+
+export const isOver = (what: string, status: TaskStatus | RunStatus): IllegalState => ({
+  kind: 'IllegalState',
+  message: `The ${what} is ${status} already.`,
+  status,
+});
+
+/** Under the lock of its run, so that what is decided from it still holds when it is done. */
+export async function readTask(
+  tx: Queryable,
+  id: string,
+): Promise<{ runId: string; status: TaskStatus } | null> {
+  const { rows } = await tx.query<{ runId: string; status: TaskStatus }>({
+    text: `select t.run_id as "runId", ${taskStatus} as status from runplane.tasks t join runplane.runs r on r.id = t.run_id
+             left join runplane.leases l on l.task_id = t.id where t.id = $1 for no key update of r`,
+    values: [id],
+  });
+  return rows[0] ?? null;
+}
+
+export async function readRunStatus(tx: Queryable, id: string): Promise<RunStatus | null> {
+  const { rows } = await tx.query<{ status: RunStatus }>({
+    text: 'select status from runplane.runs where id = $1 for no key update',
+    values: [id],
+  });
+  return rows[0]?.status ?? null;
+}
+
+export const auditStatus = (
+  tx: Queryable,
+  actor: Actor,
+  action: string,
+  target: string,
+  before: string,
+  after: string,
+  reason: string | null,
+): Promise<void> =>
+  appendAudit(tx, { actor, action, target, before: { status: before }, after: { status: after }, reason });
+
+export async function runsOfTasks(tx: Queryable, taskIds: readonly string[]): Promise<string[]> {
+  const { rows } = await tx.query<{ runId: string }>({
+    text: 'select distinct run_id as "runId" from runplane.tasks where id = any($1)',
+    values: [taskIds],
+  });
+  return rows.map(({ runId }) => runId);
+}

@@ -1,0 +1,87 @@
+import type { Queryable } from '../db/pool.ts';
+import { isTerminal } from '../domain/status.ts';
+import type { LockedRun } from './lock-runs.sql.ts';
+import type { RunTask } from './read-run-tasks.sql.ts';
+
+export interface ReopenedTask {
+  task: RunTask;
+  /** For steps that are not over: BLOCKED; else it is enqueued. */
+  waits: boolean;
+}
+
+const reopenSql = `
+with moment as materialized (select runplane.clock() as now),
+given as materialized (
+  select g.*, least(1000, coalesce($2::int, t.priority + 100))::smallint as new_priority,
+         coalesce((select max(a.number) from runplane.attempts a where a.task_id = g.task_id), 0) as attempts,
+         case when not g.waits and t.serial_key is null then nextval('runplane.enqueue_order') end as new_rank,
+         t.agent_id, t.serial_key
+    from json_to_recordset($1::json) as g(task_id uuid, run_id uuid, from_status runplane.logged_status, sequence int, waits boolean)
+    join runplane.tasks t on t.id = g.task_id),
+runs as materialized (
+  select * from json_to_recordset($3::json) as r(run_id uuid, opened int, blocked int, from_status runplane.logged_status, sequence int)),
+opened as (
+  update runplane.tasks t set state = case when g.waits then 'BLOCKED' else 'OPEN' end::runplane.task_state, sequence = g.sequence,
+         priority = g.new_priority, rank = g.new_rank, attempts_forgiven = g.attempts, available_at = m.now, finished_at = null,
+         cancel_requested_at = null, error_code = null, error_kind = null, error_message = null
+    from given g cross join moment m where t.id = g.task_id),
+ready as (
+  insert into runplane.ready_tasks (agent_id, priority_key, rank, task_id, run_id, sequence, attempts, ready_at)
+  select g.agent_id, -g.new_priority, g.new_rank, g.task_id, g.run_id, g.sequence, g.attempts, m.now
+    from given g cross join moment m where g.new_rank is not null),
+replayed as (
+  update runplane.dead_letters d set replayed_at = m.now from given g cross join moment m where d.task_id = g.task_id),
+followed as (
+  update runplane.runs r set open_tasks = r.open_tasks + c.opened, blocked_tasks = r.blocked_tasks + c.blocked, sequence = c.sequence,
+         status = case when c.from_status is null then r.status else 'RUNNING' end, finished_at = null,
+         cancel_requested_at = case when c.from_status is null then r.cancel_requested_at end,
+         failed_task_id = case when r.failed_task_id in (select g.task_id from given g) then null else r.failed_task_id end
+    from runs c where r.id = c.run_id),
+logged as (
+  insert into runplane.change_log (run_id, task_id, sequence, from_status, to_status, reason, at)
+  select g.run_id, g.task_id, g.sequence, g.from_status, (case when g.waits then 'BLOCKED' else 'ENQUEUED' end)::runplane.logged_status, 'RETRY', m.now
+    from given g cross join moment m
+  union all
+  select c.run_id, null, c.sequence, c.from_status, 'RUNNING', 'RETRY', m.now from runs c cross join moment m where c.from_status is not null)
+select g.task_id as "taskId", g.sequence, g.attempts from given g where not g.waits and g.serial_key is not null`;
+
+/** Opens tasks that were over, under the locks of their runs. */
+export async function writeReopened(
+  tx: Queryable,
+  reopened: readonly ReopenedTask[],
+  runs: ReadonlyMap<string, LockedRun>,
+  priority: number | null,
+): Promise<void> {
+  if (reopened.length === 0) return;
+  const given = reopened.map(({ task, waits }) => ({
+    task_id: task.id,
+    run_id: task.runId,
+    from_status: task.state,
+    sequence: task.sequence + 1,
+    waits,
+  }));
+  const followed = [...runs.values()].flatMap((run) => {
+    const own = reopened.filter(({ task }) => task.runId === run.id);
+    const wasOver = isTerminal(run.status);
+    return own.length === 0
+      ? []
+      : {
+          run_id: run.id,
+          opened: own.length,
+          blocked: own.filter(({ waits }) => waits).length,
+          from_status: wasOver ? run.status : null,
+          sequence: run.sequence + (wasOver ? 1 : 0),
+        };
+  });
+  const { rows: serial } = await tx.query<{ taskId: string; sequence: number; attempts: number }>({
+    name: 'reopen-tasks',
+    text: reopenSql,
+    values: [JSON.stringify(given), priority, JSON.stringify(followed)],
+  });
+  if (serial.length === 0) return;
+  await tx.query({
+    name: 'enqueue-serial-tasks',
+    text: 'select runplane.enqueue_serial_tasks($1, $2, $3)',
+    values: [serial.map((t) => t.taskId), serial.map((t) => t.sequence), serial.map((t) => t.attempts)],
+  });
+}

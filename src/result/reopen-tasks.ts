@@ -1,0 +1,105 @@
+import type { Queryable } from '../db/pool.ts';
+import type { IllegalState } from '../domain/problems.ts';
+import { lockRunsById } from './lock-runs.sql.ts';
+import { type RunTask, readRunTasks } from './read-run-tasks.sql.ts';
+import { type ReopenedTask, writeReopened } from './reopen-tasks.sql.ts';
+import { isOver, isSatisfied, type TaskNode } from './resolve-dependents.ts';
+
+export interface ReopenRequest {
+  runIds: readonly string[];
+  /** Which of the failed and cancelled tasks of these runs are tried again. */
+  chooses: (task: RunTask) => boolean;
+  /** Null: 100 above what the task had. */
+  priority: number | null;
+}
+
+export interface Reopened {
+  taskIds: string[];
+  /** Why tasks that were chosen stay as they are. */
+  refusals: IllegalState[];
+}
+
+/**
+ * Tries failed and cancelled tasks again, on the same rows: attempt numbers go on, but the attempts so far count no more.
+ * Their runs go on too, and the steps that failed because of them wait again.
+ */
+export async function reopenTasks(
+  tx: Queryable,
+  { runIds, chooses, priority }: ReopenRequest,
+): Promise<Reopened> {
+  const runs = await lockRunsById(tx, runIds);
+  const tasks = await readRunTasks(tx, runIds);
+  const reopened: ReopenedTask[] = [];
+  const refusals: IllegalState[] = [];
+  for (const run of runs.values()) {
+    const own = tasks.filter((task) => task.runId === run.id);
+    const chosen = own.filter(
+      (task) => (task.state === 'FAILED' || task.state === 'CANCELLED') && chooses(task),
+    );
+    if (run.status === 'CANCELLING') {
+      refusals.push(
+        ...chosen.map((task) => refusal(task, 'Its run is being cancelled; retry when that is over.')),
+      );
+    } else reopened.push(...chooseReopened(own, chosen, refusals));
+  }
+  await writeReopened(tx, reopened, runs, priority);
+  return { taskIds: reopened.map(({ task }) => task.id), refusals };
+}
+
+/** Of the chosen ones those that can run again, and the steps that wait for them; why not goes to the refusals. */
+function chooseReopened(
+  own: readonly RunTask[],
+  chosen: readonly RunTask[],
+  refusals: IllegalState[],
+): ReopenedTask[] {
+  const candidates = new Set(chosen);
+  for (;;) {
+    const again = new Set([...candidates, ...dependentsOf(candidates, own)]);
+    // What is tried again is not over any more: this decides who waits for whom.
+    const after = own.map((task) => (again.has(task) ? { ...task, state: 'OPEN' as const } : task));
+    const reopened = [...again].map((task) => {
+      const dependencies = after.filter(({ step }) => task.dependsOn.includes(step));
+      return { task, dependencies, waits: dependencies.some(({ state }) => !isOver(state)) };
+    });
+    const hopeless = reopened.flatMap(({ task, dependencies, waits }) => {
+      const why = waits ? null : whyHopeless(task, dependencies);
+      return why === null ? [] : { task, why };
+    });
+    if (hopeless.length === 0) return reopened;
+    // Without these, others may have nothing to wait for: decide anew.
+    for (const { task, why } of hopeless) {
+      candidates.delete(task);
+      refusals.push(refusal(task, why));
+    }
+  }
+}
+
+function whyHopeless(task: RunTask, dependencies: readonly TaskNode[]): string | null {
+  if (task.errorCode === 'INPUT_TEMPLATE_FAILED')
+    return 'Its input cannot be rendered for this run; launch the job anew.';
+  const broken = dependencies.find((dependency) => !isSatisfied(dependency));
+  return broken && task.when === 'DEPENDENCIES_COMPLETED'
+    ? `It depends on the step ${broken.step}, which did not complete; retry that one.`
+    : null;
+}
+
+const refusal = (task: RunTask, message: string): IllegalState => ({
+  kind: 'IllegalState',
+  status: task.state,
+  message,
+});
+
+/** Steps that failed because one of these did not complete, and those that failed because of them. */
+function dependentsOf(opened: ReadonlySet<RunTask>, tasks: readonly RunTask[]): RunTask[] {
+  const steps = new Set([...opened].map((task) => task.step));
+  const found = new Set<RunTask>();
+  for (let before = -1; before !== found.size; ) {
+    before = found.size;
+    for (const task of tasks) {
+      if (task.errorCode !== 'DEPENDENCY_FAILED' || !task.dependsOn.some((step) => steps.has(step))) continue;
+      found.add(task);
+      steps.add(task.step);
+    }
+  }
+  return [...found];
+}
