@@ -224,7 +224,14 @@ export default {
     },
     {
       files: ['src/*.ts'],
-      excludeFiles: ['src/app.ts', 'src/main.ts', 'src/config.ts', 'src/services.ts', 'src/start-error.ts'],
+      excludeFiles: [
+        'src/app.ts',
+        'src/main.ts',
+        'src/config.ts',
+        'src/services.ts',
+        'src/start-error.ts',
+        'src/stop-on-signal.ts',
+      ],
       rules: restrictImports([
         { group: ['./*/**', '!./domain/**'], message: rootSeesDomain },
         { group: ['./app.ts', './main.ts'], message: noWayUp },

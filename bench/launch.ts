@@ -4,16 +4,18 @@ import { createSchema, createYoga } from 'graphql-yoga';
 import pg from 'pg';
 import { startApp } from '../src/app.ts';
 import { readConfig } from '../src/config.ts';
-import { answer, compareAll, measureOptions, rounds, type Subject } from './support/compare.ts';
+import { answer, type Comparison, compareAll, measureOptions, rounds } from './support/compare.ts';
 import { loadAutocannon, loadGraphileWorker, silentLogger } from './support/peers.ts';
-import { prepareProduct } from './support/product.ts';
+import { launch, prepareProduct, startProduct } from './support/product.ts';
 import { createDatabase, onDatabase } from './support/server.ts';
 
-/** How fast single launches are accepted: over HTTP by the product and by a bare server, in process by a queue. */
+/** How fast launches are accepted: singly, over HTTP or in process, or in batches by one caller in process. */
 interface LaunchOptions {
-  by: 'runplane' | 'yoga' | 'graphile';
+  by: 'http' | 'yoga' | 'inProcess' | 'graphile';
   server: string;
   connections: number;
+  /** Launches in each call. */
+  batch: number;
   seconds: number;
 }
 
@@ -41,7 +43,7 @@ async function load(url: string, query: string, { connections, seconds }: Launch
   return requests.average;
 }
 
-async function measureProduct(url: string, options: LaunchOptions): Promise<number> {
+async function measureHttp(url: string, options: LaunchOptions): Promise<number> {
   await prepareProduct(url, { slots: null, throttled: false });
   // Launches only: what executes them would share the processor with what is measured.
   const settings = { RUNPLANE_PORT: '0', RUNPLANE_ROLES: 'api', DATABASE_URL: url, LOG_LEVEL: 'error' };
@@ -94,7 +96,36 @@ async function measureYoga(url: string, options: LaunchOptions): Promise<number>
   return perSecond;
 }
 
-async function measureGraphile(url: string, { connections, seconds }: LaunchOptions): Promise<number> {
+/** Launches a second by callers that each wait for their call before they make the next one. */
+async function callersOf(
+  call: () => Promise<unknown>,
+  { connections, batch, seconds }: LaunchOptions,
+): Promise<number> {
+  const callFor = async (ms: number): Promise<number> => {
+    const start = performance.now();
+    let calls = 0;
+    const caller = async (): Promise<void> => {
+      while (performance.now() < start + ms) {
+        await call();
+        calls++;
+      }
+    };
+    await Promise.all(Array.from({ length: connections }, caller));
+    return (calls * batch) / ((performance.now() - start) / 1000);
+  };
+  await callFor(1000);
+  return callFor(seconds * 1000);
+}
+
+async function measureInProcess(url: string, options: LaunchOptions): Promise<number> {
+  await prepareProduct(url, { slots: null, throttled: false });
+  const services = await startProduct(url, null);
+  const perSecond = await callersOf(() => launch(services, options.batch, config), options);
+  await services.stop();
+  return perSecond;
+}
+
+async function measureGraphile(url: string, options: LaunchOptions): Promise<number> {
   const graphile = loadGraphileWorker();
   const utils = await graphile.makeWorkerUtils({
     connectionString: url,
@@ -102,53 +133,58 @@ async function measureGraphile(url: string, { connections, seconds }: LaunchOpti
     logger: silentLogger(graphile),
   });
   await utils.migrate();
-  const callFor = async (ms: number): Promise<number> => {
-    const end = performance.now() + ms;
-    let calls = 0;
-    const caller = async (): Promise<void> => {
-      while (performance.now() < end) {
-        await utils.addJob('noop', config);
-        calls++;
-      }
-    };
-    await Promise.all(Array.from({ length: connections }, caller));
-    return calls;
-  };
-  await callFor(1000);
-  const calls = await callFor(seconds * 1000);
+  const jobs = Array.from({ length: options.batch }, () => ({ identifier: 'noop', payload: config }));
+  const add = () => (options.batch === 1 ? utils.addJob('noop', config) : utils.addJobs(jobs));
+  const perSecond = await callersOf(add, options);
   await utils.release();
-  return calls / seconds;
+  return perSecond;
 }
 
 async function main(): Promise<void> {
   const given = measureOptions<LaunchOptions>();
   if (given) {
     const url = await createDatabase(given.server, 'bench_measured');
-    const measure = { runplane: measureProduct, yoga: measureYoga, graphile: measureGraphile }[given.by];
-    answer({ launchesPerSecond: await measure(url, given) });
+    const measure = {
+      http: measureHttp,
+      yoga: measureYoga,
+      inProcess: measureInProcess,
+      graphile: measureGraphile,
+    };
+    answer({ launchesPerSecond: Math.round(await measure[given.by](url, given)) });
     return;
   }
-  const subjects = (connections: number): Subject[] =>
-    (
-      [
-        ['Runplane, launchRun over HTTP', 'runplane'],
-        ['graphql-yoga with one INSERT, over HTTP', 'yoga'],
-        ['graphile-worker addJob, in process', 'graphile'],
-      ] as const
-    ).map(([label, by]) => ({
+  const seconds = Number(process.env.BENCH_SECONDS ?? 4);
+  const comparison = (
+    title: string,
+    options: object,
+    subjects: Record<string, LaunchOptions['by']>,
+  ): Comparison => ({
+    title,
+    figure: 'launchesPerSecond',
+    unit: 'launches/s',
+    rounds,
+    subjects: Object.entries(subjects).map(([label, by]) => ({
       label,
-      options: { by, connections, seconds: Number(process.env.BENCH_SECONDS ?? 4) },
-    }));
-  await compareAll(
-    fileURLToPath(import.meta.url),
-    [10, 32].map((connections) => ({
-      title: `Single launches by ${connections} callers`,
-      figure: 'launchesPerSecond',
-      unit: 'launches/s',
-      rounds,
-      subjects: subjects(connections),
+      options: { by, seconds, ...options },
     })),
+  });
+  const single = (connections: number): Comparison =>
+    comparison(
+      `Single launches by ${connections} callers`,
+      { connections, batch: 1 },
+      {
+        'Runplane, launchRun over HTTP': 'http',
+        'graphql-yoga with one INSERT, over HTTP': 'yoga',
+        'graphile-worker addJob, in process': 'graphile',
+        'Runplane, in process': 'inProcess',
+      },
+    );
+  const batches = comparison(
+    'Launches in batches of 500 by one caller',
+    { connections: 1, batch: 500 },
+    { 'Runplane launchRuns, in process': 'inProcess', 'graphile-worker addJobs, in process': 'graphile' },
   );
+  await compareAll(fileURLToPath(import.meta.url), [single(10), single(32), batches]);
 }
 
 await main();

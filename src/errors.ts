@@ -112,6 +112,7 @@ const graphql = {
   },
   PAGE_TOO_LARGE: { message: 'More entries were asked for than a page may have.', retryable: false },
   BATCH_TOO_LARGE: { message: 'The batch has more entries than one mutation may have.', retryable: false },
+  NOT_FOUND: { message: 'There is nothing at this path of the server.', retryable: false },
   BODY_TOO_LARGE: { message: 'The request body is larger than it may be.', retryable: false },
   UNAVAILABLE: {
     message: 'The database cannot be reached or is too busy; repeat in a moment.',

@@ -7,7 +7,7 @@ const allows = (list: List, value: string | null): boolean =>
   list === null || list === undefined || (value !== null && list.includes(value));
 
 const hasLabel = (labels: Record<string, string>, { key, values }: LabelFilter): boolean =>
-  key in labels && allows(values, labels[key] ?? null);
+  Object.hasOwn(labels, key) && allows(values, labels[key] ?? null);
 
 const labelsMatch = (
   filter: { labels?: readonly LabelFilter[] | null; anyLabels?: readonly LabelFilter[] | null },

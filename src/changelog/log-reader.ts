@@ -21,7 +21,7 @@ export class LogReader {
     this.#db = db;
     this.#onError = onError;
     this.#unsubscribe = signal.onChange(() => {
-      if (this.#subscribers.size > 0) void this.read();
+      if (this.#subscribers.size > 0) this.read().catch(this.#onError);
     });
   }
 
@@ -45,7 +45,10 @@ export class LogReader {
     this.#subscribers.delete(subscriber);
   }
 
-  /** Reads what is new; when it settles, everything committed before the call was pushed. */
+  /**
+   * Reads what is new; when it settles, everything committed before the call was pushed. When it fails, the next signal
+   * or poll reads again from the same snapshot: nothing is skipped.
+   */
   async read(): Promise<void> {
     this.#again = true;
     while (this.#again) {
@@ -68,9 +71,6 @@ export class LogReader {
       this.#snapshot = snapshot;
       const horizon = horizonOf(snapshot);
       for (const subscriber of this.#subscribers) subscriber.push(changes, horizon);
-    } catch (error) {
-      // The next signal or poll reads again from the same snapshot: nothing is skipped.
-      this.#onError(error);
     } finally {
       this.#reading = null;
     }

@@ -53,6 +53,8 @@ export class Signal {
     }
     const client = this.#client;
     this.#client = null;
+    // Work that was handed back at the end is what the others should hear of.
+    if (client && this.#notifyTimer) await this.#send(client, `notify ${channel}`).catch(() => {});
     await client?.end();
   }
 

@@ -135,6 +135,8 @@ export class Subscription<Change> implements AsyncIterableIterator<Changes<Chang
       await this.return();
       throw new SlowConsumerError('The stream was read too slowly for 60 s. Resume after the last cursor.');
     }
+    // Ends of runs that came meanwhile are in the backlog, which does not tell of them: they are asked for again.
+    this.#remainingRuns = null;
     await this.#join();
     this.#mode = 'BACKLOG';
   }

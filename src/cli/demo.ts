@@ -3,6 +3,7 @@ import pino from 'pino';
 import { startApp } from '../app.ts';
 import { readConfig } from '../config.ts';
 import { explainStartError } from '../start-error.ts';
+import { stopOnSignal } from '../stop-on-signal.ts';
 import {
   printChange,
   printTotals,
@@ -26,29 +27,33 @@ interface PublishOutcome {
 }
 
 async function main(): Promise<void> {
-  console.log('runplane demo: starting a server with a Postgres of its own');
-  const app = await startApp({
-    config: readConfig(),
+  const unknown = process.argv.slice(2).find((word) => word !== '--exit');
+  if (unknown !== undefined) throw new UsageError(`There is no option ${unknown}; there is --exit.`);
+  const config = readConfig();
+  const left = new AbortController();
+  console.log(
+    `runplane demo: starting a server${config.database.url === null ? ' with a Postgres of its own' : ''}`,
+  );
+  for (const risk of config.risks) console.log(`  warning: ${risk}`);
+  const starting = startApp({
+    config,
     log: pino({ level: 'warn' }),
     onProgress: (message) => console.log(`  ${message}`),
   });
-  const stop = (): void => {
-    console.log('\nstopping the server and its Postgres');
-    app.stop().then(
-      () => process.exit(0),
-      (error: unknown) => {
-        console.error(error);
-        process.exit(1);
-      },
-    );
-  };
-  process.once('SIGINT', stop);
-  process.once('SIGTERM', stop);
+  stopOnSignal(starting, {
+    stopping: () => {
+      stopping = true;
+      left.abort();
+      console.log('\nstopping the server and its Postgres');
+    },
+    stopped: () => {},
+  });
+  const app = await starting;
   const url = app.url ?? '';
   console.log(`runplane ready on ${url}\n`);
 
   const client = new GraphQLClient(url, 'demo.graphql');
-  const runs = await publishAndWatch(client);
+  const runs = await publishAndWatch(client, left);
   const correlationId = mostShared(runs.map((run) => run.correlationId));
   if (correlationId !== null) {
     printTrace(
@@ -61,16 +66,26 @@ async function main(): Promise<void> {
   else console.log('\nStill serving; ctrl-C stops the server and its Postgres.');
 }
 
-async function publishAndWatch(client: GraphQLClient): Promise<RunSummary[]> {
+/** Both at once: what goes wrong with the one is not left unheard while the other goes on. */
+async function publishAndWatch(client: GraphQLClient, left: AbortController): Promise<RunSummary[]> {
   const { changeLogCursor: after } = await client.send<{ changeLogCursor: string }>('DemoStart');
-  const left = new AbortController();
-  const printing = printChanges(client, after, left.signal);
+  const [runIds] = await Promise.all([
+    publishAndWait(client, after, left),
+    printChanges(client, after, left.signal),
+  ]);
+  return readRuns(client, runIds);
+}
+
+async function publishAndWait(
+  client: GraphQLClient,
+  after: string,
+  left: AbortController,
+): Promise<string[]> {
   const ends = client.stream<{ runStatusChanged: { changes: { runId: string; toStatus: string }[] } }>(
     'DemoWatchRuns',
     { after },
     left.signal,
   );
-
   const runIds = await publish(client);
   // Runs of events that were published before are over already: only the others are waited for.
   const before = await readRuns(client, runIds);
@@ -83,8 +98,7 @@ async function publishAndWatch(client: GraphQLClient): Promise<RunSummary[]> {
     }
   }
   left.abort();
-  await printing;
-  return readRuns(client, runIds);
+  return runIds;
 }
 
 async function printChanges(client: GraphQLClient, after: string, signal: AbortSignal): Promise<void> {
@@ -148,7 +162,12 @@ function mostShared(values: readonly string[]): string | null {
   return [...counts].sort(([, a], [, b]) => b - a)[0]?.[0] ?? null;
 }
 
+class UsageError extends Error {}
+let stopping = false;
+
 main().catch((error: unknown) => {
-  console.error(`runplane demo: ${explainStartError(error)}`);
+  // Whatever fails because the server stops is no news.
+  if (stopping) return;
+  console.error(`runplane demo: ${error instanceof UsageError ? error.message : explainStartError(error)}`);
   process.exitCode = 1;
 });

@@ -1,4 +1,4 @@
-import { isUnavailable } from './unavailable.ts';
+import { isUnavailable } from '../domain/unavailable.ts';
 
 interface Waiting<Item, Outcome> {
   item: Item;

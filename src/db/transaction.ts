@@ -6,7 +6,7 @@ import type { Database, Queryable, Statement } from './pool.ts';
 const repeatable = new Set(['40001', '40P01', '55P03']);
 const maxRepeats = 3;
 
-export const isRepeatable = (error: unknown): boolean =>
+const isRepeatable = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && error.code !== undefined && repeatable.has(error.code);
 
 /** Runs one statement as a transaction of its own: in a single round trip where sessions are our own. */

@@ -29,9 +29,10 @@ export class Execution {
 
   /**
    * What to report: the handler's result, or what its error says. Null when nobody waits for it any more. A handler
-   * that ignores its signal is left alone.
+   * that ignores its signal is left alone. One that was aborted before it began, or lacks, hands its task back.
    */
-  async run(handler: InlineHandler): Promise<Report | null> {
+  async run(handler: InlineHandler | null): Promise<Report | null> {
+    if (this.aborted || !handler) return this.#aborted(this.aborted ?? 'SHUTDOWN');
     const { signal } = this.#controller;
     const { timeoutSeconds } = this.task;
     const timer =
@@ -41,15 +42,17 @@ export class Execution {
       const result = running instanceof Promise ? await Promise.race([running, abortion(signal)]) : running;
       return this.#report({ status: 'COMPLETED', ...result });
     } catch (error) {
-      const { aborted } = this;
-      // A lost lease is over; a timeout is ended by the sweeper. What the handler knows adds nothing.
-      if (aborted === 'LEASE_LOST' || aborted === 'TIMED_OUT') return null;
-      if (aborted === 'CANCELLED') return this.#report({ status: 'CANCELLED' });
-      if (aborted === 'SHUTDOWN') return this.#report({ status: 'RELEASED' });
+      if (this.aborted) return this.#aborted(this.aborted);
       return this.#report({ status: 'FAILED', error: describe(error) });
     } finally {
       if (timer) clearTimeout(timer);
     }
+  }
+
+  /** A lost lease is over; a timeout is ended by the sweeper. What the handler knows adds nothing. */
+  #aborted(reason: AbortReason): Report | null {
+    if (reason === 'LEASE_LOST' || reason === 'TIMED_OUT') return null;
+    return this.#report({ status: reason === 'CANCELLED' ? 'CANCELLED' : 'RELEASED' });
   }
 
   #report(result: Omit<ReportResultInput, 'attemptId' | 'leaseToken'>): Report {

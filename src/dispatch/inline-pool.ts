@@ -46,6 +46,11 @@ export class InlinePool {
     return this.#held.values();
   }
 
+  /** Whether it holds leases, or a claim is under way that may bring some. */
+  get isBusy(): boolean {
+    return this.#claiming || this.#held.size > 0;
+  }
+
   execution(attemptId: string): Execution | undefined {
     return this.#held.get(attemptId);
   }
@@ -61,10 +66,7 @@ export class InlinePool {
     this.#stopped = true;
     for (const execution of this.#waiting.splice(0)) {
       execution.abort('SHUTDOWN');
-      void this.#finish(
-        execution,
-        execution.run(() => ({})),
-      );
+      void this.#finish(execution, execution.run(null));
     }
     for (const execution of this.#held.values()) execution.abort('SHUTDOWN');
   }
@@ -125,7 +127,7 @@ export class InlinePool {
       if (!handler) execution.abort('SHUTDOWN');
       this.#running++;
       const started = performance.now();
-      const report = execution.run(handler ?? (() => ({}))).finally(() => {
+      const report = execution.run(handler ?? null).finally(() => {
         this.#running--;
         this.#meanMs += (performance.now() - started - this.#meanMs) / 64;
         this.#start();

@@ -70,7 +70,7 @@ export class InlineDispatch {
     for (const unwatch of this.#unwatch) unwatch();
     for (const pool of this.#pools.values()) pool.stop();
     const end = performance.now() + drainMs;
-    while (performance.now() < end && this.#executions().length > 0)
+    while (performance.now() < end && [...this.#pools.values()].some((pool) => pool.isBusy))
       await new Promise((resolve) => setTimeout(resolve, 10));
     await this.#options.results.drained();
     await this.#duties[1]?.stop();
@@ -148,13 +148,13 @@ export class InlineDispatch {
     );
     await Promise.all(
       due.map(async ({ pool, execution }) => {
-        execution.heardAt = now;
         const held = await this.#options.heartbeats.beat({
           attemptId: execution.task.attemptId,
           progress: null,
           checkpoint: null,
           usage: [],
         });
+        execution.heardAt = now;
         this.#heed(pool, execution, held);
       }),
     );

@@ -7,7 +7,7 @@ import { limits } from '../domain/limits.ts';
 import { InvalidInputError, isInvalidInput, parsed } from '../domain/problems.ts';
 import { parseInteger, parseName, parseOptionalName } from '../domain/text.ts';
 import { parseUsage } from '../result/parse-usage.ts';
-import { type ClaimedTask, claimTasks } from '../scheduler/claim-tasks.ts';
+import { type ClaimedTask, type ClaimRequest, claimTasks } from '../scheduler/claim-tasks.ts';
 import type { ReadyWatch } from '../scheduler/ready-watch.ts';
 import type { Heartbeat, Heartbeats } from './heartbeats.ts';
 import type {
@@ -46,7 +46,9 @@ interface Claim {
 /** Dispatch to workers that ask for their work. */
 export function createPullDispatch(options: PullDispatchOptions): PullDispatch & { drain(): void } {
   const { db, ready, heartbeats, workers, secretKey, onCommit } = options;
-  const draining = new AbortController();
+  /** Ends of the waits that are under way. */
+  const waits = new Set<AbortController>();
+  let draining = false;
 
   const claim = async (input: ClaimTasksInput, clientGone?: AbortSignal): Promise<ClaimTasksOutcome> => {
     const request = parsed(() => parseClaim(input));
@@ -61,60 +63,74 @@ export function createPullDispatch(options: PullDispatchOptions): PullDispatch &
       pools: request.pool === null ? [] : [request.pool],
       slots: request.slots,
     });
-    const ends = [AbortSignal.timeout(request.waitMs), draining.signal, ...(clientGone ? [clientGone] : [])];
-    const end = AbortSignal.any(ends);
-    const agentIds = agents.map(({ id }) => id);
+    const end = new AbortController();
+    const timer = setTimeout(() => end.abort(), request.waitMs);
+    const leave = (): void => end.abort();
+    clientGone?.addEventListener('abort', leave);
+    waits.add(end);
+    try {
+      return await claimUntil(
+        end.signal,
+        { ...request, agentIds: agents.map(({ id }) => id), workerId },
+        clientGone,
+      );
+    } finally {
+      waits.delete(end);
+      clearTimeout(timer);
+      clientGone?.removeEventListener('abort', leave);
+    }
+  };
+
+  const claimUntil = async (
+    end: AbortSignal,
+    request: Claim & ClaimRequest,
+    clientGone?: AbortSignal,
+  ): Promise<ClaimTasksOutcome> => {
     for (;;) {
-      const work = waitForWork(ready, agentIds, end);
-      // A client that left would hold leases that nobody works on.
-      if (clientGone?.aborted) return { kind: 'ClaimTasksSuccess', assignments: [], retryAfterSeconds: 0 };
-      const claimed = await claimTasks(db, {
-        agentIds,
-        limit: request.limit,
-        workerId,
-        claimKey: request.claimKey,
-        leaseSeconds: request.leaseSeconds,
-      });
+      // A client that left would hold leases that nobody works on; a server that stops gives out nothing more.
+      if (clientGone?.aborted || draining)
+        return { kind: 'ClaimTasksSuccess', assignments: [], retryAfterSeconds: 1 };
+      const work = waitForWork(ready, request.agentIds, end);
+      const claimed = await claimTasks(db, request);
       if (claimed.length > 0) {
         work.leave();
         onCommit();
-        return {
-          kind: 'ClaimTasksSuccess',
-          assignments: claimed.map((task) => assignment(secretKey, task)),
-          retryAfterSeconds: 0,
-        };
+        const assignments = claimed.map((task) => assignment(secretKey, task));
+        return { kind: 'ClaimTasksSuccess', assignments, retryAfterSeconds: 0 };
       }
-      if (end.aborted)
+      if (end.aborted) {
         return { kind: 'ClaimTasksSuccess', assignments: [], retryAfterSeconds: request.waitMs > 0 ? 0 : 1 };
+      }
       await work.there;
     }
   };
 
-  const extend = async (input: ExtendLeaseInput, index: number): Promise<LeaseStatus> => {
-    const stale: LeaseStatus = {
-      attemptId: input.attemptId,
-      state: 'STALE',
-      leaseSeconds: null,
-      leaseExpiresAt: null,
-      cancelDeadline: null,
-    };
-    const attemptId = fromPublicId('att', input.attemptId);
-    if (attemptId === null || !isLeaseToken(secretKey, attemptId, input.leaseToken)) return stale;
-    const held = await heartbeats.beat(parseHeartbeat(input, attemptId, `leases[${index}]`));
-    if (!held) return stale;
+  const beat = async (attemptId: string, heartbeat: Heartbeat | null): Promise<LeaseStatus> => {
+    const held = heartbeat && (await heartbeats.beat(heartbeat));
     return {
-      attemptId: input.attemptId,
-      state: held.cancelDeadline ? 'CANCEL_REQUESTED' : 'HELD',
-      leaseSeconds: held.leaseSeconds,
-      leaseExpiresAt: held.expiresAt,
-      cancelDeadline: held.cancelDeadline,
+      attemptId,
+      state: held ? (held.cancelDeadline ? 'CANCEL_REQUESTED' : 'HELD') : 'STALE',
+      leaseSeconds: held?.leaseSeconds ?? null,
+      leaseExpiresAt: held?.expiresAt ?? null,
+      cancelDeadline: held?.cancelDeadline ?? null,
     };
   };
 
   return {
     claimTasks: (input, clientGone) => orUnavailable(claim(input, clientGone)),
-    extendLeases: (leases) => Promise.all(leases.map(extend)),
-    drain: () => draining.abort(),
+    extendLeases: async (leases) => {
+      // All are checked before the first is extended: a refused call has done nothing.
+      const checked = leases.map((lease, i): [string, Heartbeat | null] => {
+        const attemptId = fromPublicId('att', lease.attemptId);
+        const known = attemptId !== null && isLeaseToken(secretKey, attemptId, lease.leaseToken);
+        return [lease.attemptId, known ? parseHeartbeat(lease, attemptId, `leases[${i}]`) : null];
+      });
+      return Promise.all(checked.map(([attemptId, heartbeat]) => beat(attemptId, heartbeat)));
+    },
+    drain: () => {
+      draining = true;
+      for (const end of waits) end.abort();
+    },
   };
 }
 

@@ -41,7 +41,7 @@ export function parseLabels(
   const parsedLabels: Record<string, string> = {};
   for (const [i, label] of labels.entries()) {
     const key = parseName(label.key, `${field}[${i}].key`, limits.labelKeyBytes);
-    if (['__proto__', 'constructor', 'prototype'].includes(key) || key in parsedLabels) {
+    if (['__proto__', 'constructor', 'prototype'].includes(key) || Object.hasOwn(parsedLabels, key)) {
       throw new InvalidInputError(
         `${field}[${i}].key`,
         `${field}[${i}].key is ${key}, which is not allowed or given twice.`,

@@ -2,6 +2,8 @@ import { GraphQLError } from 'graphql';
 import { CursorError } from '../changelog/cursor.ts';
 import { SlowConsumerError } from '../changelog/subscription.ts';
 import { limits } from '../domain/limits.ts';
+import { InvalidInputError } from '../domain/problems.ts';
+import { isUnavailable } from '../domain/unavailable.ts';
 import { ReadError } from '../read/errors.ts';
 import type { Scope } from './context.ts';
 
@@ -33,7 +35,7 @@ export function checkBatch(field: string, entries: readonly unknown[]): void {
   throw graphqlError('BATCH_TOO_LARGE', message, { field });
 }
 
-/** Errors of a change-log stream as clients see them; others stay what they are. */
+/** Errors of services as clients see them; others stay what they are. */
 export function streamError(error: unknown): unknown {
   if (error instanceof CursorError) {
     return graphqlError(
@@ -42,6 +44,7 @@ export function streamError(error: unknown): unknown {
       error.restartFrom === null ? {} : { cursor: error.restartFrom },
     );
   }
+  if (error instanceof InvalidInputError) return badUserInput(error.problem.field ?? '', error.message);
   return error instanceof SlowConsumerError ? graphqlError('SLOW_CONSUMER', error.message) : error;
 }
 
@@ -71,16 +74,4 @@ export function maskError(error: unknown, requestId: string, log: ErrorLog): Gra
     ? 'The database cannot be reached or is too busy; repeat in a moment.'
     : 'The server failed; its log has the cause under the request id.';
   return new GraphQLError(message, { ...where, extensions: { code, requestId } });
-}
-
-// Connection errors of Node and SQLSTATEs: connection (08), resources (53), shut down (57), statement and lock timeouts.
-const unavailableCodes = /^(ECONN\w+|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|08...|53...|57P0.|57014|55P03)$/;
-
-function isUnavailable(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
-  return (
-    unavailableCodes.test(code) ||
-    /^(Connection terminated|timeout exceeded when trying to connect)/.test(error.message)
-  );
 }

@@ -97,7 +97,12 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
       }
       default:
         return sendJson(response, 404, {
-          errors: [{ message: 'There is nothing here. GraphQL is at /graphql.' }],
+          errors: [
+            {
+              message: 'There is nothing here. GraphQL is at /graphql; examples/curl.md shows how to use it.',
+              extensions: { code: 'NOT_FOUND' },
+            },
+          ],
         });
     }
   };
@@ -119,8 +124,6 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     });
   });
   server.keepAliveTimeout = 65_000;
-  // Long polls and streams last longer than any fixed time for a request.
-  server.requestTimeout = 0;
   const url = await listen(server, options);
 
   return {

@@ -59,6 +59,11 @@ export async function takePlaces(tx: Queryable, taskIds: readonly string[]): Pro
     });
     for (const { taskId, ...place } of leased.rows) places.set(taskId, { in: 'LEASE', ...place });
     if (missing().length === 0) break;
+    await tx.query({
+      name: 'lock-serial-keys',
+      text: 'select runplane.lock_serial_keys($1)',
+      values: [missing()],
+    });
     const behind = await tx.query<PlaceRow & Record<string, unknown>>({
       name: 'find-behind-key',
       text: behindKeySql,

@@ -1,5 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
-
 export interface DutyOptions {
   name: string;
   /** Does what is due; answers in how many milliseconds to come back, unless woken before. */
@@ -17,7 +15,8 @@ export class Duty {
   #running: Promise<void> | null = null;
   #stopped = true;
   #woken = false;
-  #wakeUp: (() => void) | null = null;
+  #endSleep: (() => void) | null = null;
+  #sleepsUntilWoken = false;
 
   constructor(options: DutyOptions) {
     this.#options = options;
@@ -32,13 +31,13 @@ export class Duty {
   /** Runs as soon as possible; while it runs, once more after that. */
   wake(): void {
     this.#woken = true;
-    this.#wakeUp?.();
+    if (this.#sleepsUntilWoken) this.#endSleep?.();
   }
 
   /** Settles when a run that is under way is over. */
   async stop(): Promise<void> {
     this.#stopped = true;
-    this.#wakeUp?.();
+    this.#endSleep?.();
     await this.#running;
   }
 
@@ -46,27 +45,32 @@ export class Duty {
     while (!this.#stopped) {
       this.#woken = false;
       const started = performance.now();
-      let wait = afterErrorMs;
+      let wait = 0;
+      let gap = this.#options.minGapMs ?? 0;
       try {
         wait = await this.#options.runOnce();
       } catch (error) {
         this.#options.onError(error, this.#options.name);
-        await this.#sleep(afterErrorMs);
+        // Its wake-ups do not hasten a duty that fails: that would strike a database in trouble all the harder.
+        gap = Math.max(gap, afterErrorMs);
       }
-      const gap = started + (this.#options.minGapMs ?? 0) - performance.now();
-      if (gap > 0 && !this.#stopped) await delay(gap);
-      if (!this.#woken && !this.#stopped) await this.#sleep(wait);
+      const rest = started + gap - performance.now();
+      if (rest > 0) await this.#sleep(rest, false);
+      if (!this.#woken) await this.#sleep(wait, true);
     }
   }
 
-  async #sleep(ms: number): Promise<void> {
+  async #sleep(ms: number, untilWoken: boolean): Promise<void> {
+    if (this.#stopped) return;
+    this.#sleepsUntilWoken = untilWoken;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, ms);
-      this.#wakeUp = () => {
+      this.#endSleep = () => {
         clearTimeout(timer);
         resolve();
       };
     });
-    this.#wakeUp = null;
+    this.#endSleep = null;
+    this.#sleepsUntilWoken = false;
   }
 }

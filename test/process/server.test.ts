@@ -101,3 +101,16 @@ test('a port in use and wrong settings are told in sentences, all at once', asyn
   ).rejects.toThrow(/RUNPLANE_PROT[\s\S]*RUNPLANE_PORT|RUNPLANE_PORT[\s\S]*RUNPLANE_PROT/);
   other.close();
 });
+
+test('a ctrl-C while it starts leaves nothing behind, and one fault of the database is told in a sentence', async () => {
+  const starting = await startProcess('src/main.ts', [], /applying migrations/, {
+    RUNPLANE_DATA_DIR: directory,
+    RUNPLANE_PORT: '0',
+  });
+  started.push(starting);
+  expect(await starting.end('SIGINT')).toBe(0);
+  expect(await isPostgresUp()).toBe(false);
+  await expect(start({ DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' })).rejects.toThrow(
+    'DATABASE_UNREACHABLE: no connection to DATABASE_URL',
+  );
+});
