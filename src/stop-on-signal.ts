@@ -2,7 +2,7 @@ import type { App } from './app.ts';
 
 /**
  * Stops a server on the first SIGINT or SIGTERM: in good order once it has started, so that nothing of it is left behind
- * by a ctrl-C during the start. The process ends then.
+ * by a ctrl-C during the start. Nothing keeps the process then.
  */
 export function stopOnSignal(
   starting: Promise<App>,
@@ -15,8 +15,7 @@ export function stopOnSignal(
       .then(tell.stopped, (error: unknown) => {
         process.exitCode = 1;
         process.stderr.write(`runplane: stopping failed: ${String(error)}\n`);
-      })
-      .finally(() => process.exit());
+      });
   };
   process.once('SIGINT', stop);
   process.once('SIGTERM', stop);

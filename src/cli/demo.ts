@@ -46,7 +46,7 @@ async function main(): Promise<void> {
       left.abort();
       console.log('\nstopping the server and its Postgres');
     },
-    stopped: () => {},
+    stopped: () => process.exit(),
   });
   const app = await starting;
   const url = app.url ?? '';
