@@ -4,8 +4,7 @@ import { change, saveResult } from './save.ts';
 import { need } from './scopes.ts';
 
 PoolRef.implement({
-  description:
-    'Slots on each process that serves it; an elastic pool borrows from queues that have a sharedWeight.',
+  description: 'Slots on each process that serves it.',
   interfaces: [Node],
   fields: (t) => ({
     id: t.id(idOf('pool')),
@@ -48,7 +47,10 @@ const SavePoolInput = builder.inputType('SavePoolInput', {
   fields: (t) => ({
     name: t.string({ required: true, description: '1 to 200 bytes.' }),
     slotsPerReplica: t.int({ required: true, description: '0 to 1,000.' }),
-    elastic: t.boolean({ description: 'Whether it borrows from the queues of other pools; default false.' }),
+    elastic: t.boolean({
+      description:
+        'Whether it borrows from the queues of other pools; default false. Nothing is borrowed yet.',
+    }),
     ifVersion: t.int({ description: 'Refuse it unless the pool has this version.' }),
   }),
 });

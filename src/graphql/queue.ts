@@ -27,7 +27,7 @@ const QueueStatsRef = builder.objectRef<QueueStats>('QueueStats').implement({
 });
 
 QueueRef.implement({
-  description: 'Where the tasks of agents wait; its weight is its share of the pool.',
+  description: 'Where the tasks of agents wait; all agents of a queue share the slots of its pool.',
   interfaces: [Node],
   fields: (t) => ({
     id: t.id(idOf('queue')),
@@ -41,8 +41,13 @@ QueueRef.implement({
         return pool;
       },
     }),
-    weight: t.exposeInt('weight', { description: 'Its share of its pool, 0 to 100.' }),
-    sharedWeight: t.exposeInt('sharedWeight', { description: 'Its share of elastic pools, 0 to 100.' }),
+    weight: t.exposeInt('weight', {
+      description:
+        'Its share of its pool, 0 to 100. Claims do not look at it yet: they go by priority and age.',
+    }),
+    sharedWeight: t.exposeInt('sharedWeight', {
+      description: 'Its share of elastic pools, 0 to 100. Claims do not look at it yet.',
+    }),
     paused: t.exposeBoolean('paused', {
       description: 'Whether nothing of it is claimed. What runs goes on.',
     }),
@@ -61,8 +66,13 @@ const SaveQueueInput = builder.inputType('SaveQueueInput', {
   fields: (t) => ({
     name: t.string({ required: true, description: '1 to 200 bytes.' }),
     pool: t.string({ required: true, description: 'Name of its pool.' }),
-    weight: t.int({ description: 'Its share of its pool, 0 to 100.' }),
-    sharedWeight: t.int({ description: 'Its share of elastic pools, 0 to 100.' }),
+    weight: t.int({
+      description:
+        'Its share of its pool, 0 to 100. Claims do not look at it yet: they go by priority and age.',
+    }),
+    sharedWeight: t.int({
+      description: 'Its share of elastic pools, 0 to 100. Claims do not look at it yet.',
+    }),
     ifVersion: t.int({ description: 'Refuse it unless the queue has this version.' }),
   }),
 });

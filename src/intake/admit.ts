@@ -98,21 +98,22 @@ async function answerRepeated(
     if (!key || !before) continue;
     outcomes.set(
       index,
-      before.digest.equals(key.digest) ? replayed(before, epoch, events) : conflict(key, before),
+      before.digest.equals(key.digest) ? replayed(key, before, epoch, events) : conflict(key, before),
     );
   }
 }
 
 function replayed(
+  key: IdempotencyKey,
   before: Remembered,
   epoch: string,
   events: ReadonlyMap<string, { refusals: RouteRefusal[]; runIds: string[] }>,
 ): AdmissionOutcome {
   const cursor = encodeCursor(epoch, { xid: before.xid, id: 0 });
-  const event = events.get(before.objectId);
-  return event
-    ? { kind: 'PublishEventSuccess', eventId: before.objectId, ...event, replayed: true, cursor }
-    : { kind: 'LaunchRunSuccess', runId: before.objectId, replayed: true, cursor };
+  if (key.kind === 'launch')
+    return { kind: 'LaunchRunSuccess', runId: before.objectId, replayed: true, cursor };
+  const { runIds = [], refusals = [] } = events.get(before.objectId) ?? {};
+  return { kind: 'PublishEventSuccess', eventId: before.objectId, runIds, refusals, replayed: true, cursor };
 }
 
 const conflict = (key: IdempotencyKey, before: Remembered): IdempotencyConflict => ({
@@ -136,7 +137,8 @@ async function plan(
   outcomes: Map<number, AdmissionOutcome>,
 ): Promise<Planned[]> {
   const open = [...admissions.entries()].filter(([index]) => !outcomes.has(index));
-  const routes = open.some(([, admission]) => 'event' in admission) ? await loadRoutes(db) : [];
+  const topics = open.flatMap(([, admission]) => ('event' in admission ? [admission.event.topic] : []));
+  const routes = topics.length > 0 ? await loadRoutes(db, topics) : [];
   const names = new Set(
     open.flatMap(([, admission]) => ('launch' in admission ? [admission.launch.job] : [])),
   );

@@ -23,15 +23,15 @@ export interface RouteDefinition {
   priority: number;
 }
 
-/** In the order in which their runs are launched. */
-export async function loadRoutes(tx: Queryable): Promise<RouteDefinition[]> {
+/** The routes that any of the topics match, in the order in which their runs are launched. */
+export async function loadRoutes(tx: Queryable, topics: readonly string[]): Promise<RouteDefinition[]> {
   const { rows } = await tx.query<RouteDefinition & Record<string, unknown>>({
     name: 'enabled-routes',
     text: `select name, topic, job_id as "jobId", config, customer, labels, serial_key as "serialKey",
                   estimated_tokens as "estimatedTokens", priority
              from runplane.routes where enabled order by name`,
   });
-  return rows;
+  return rows.filter((route) => topics.some((topic) => topicMatches(route.topic, topic)));
 }
 
 export interface StoredEvent {

@@ -19,7 +19,7 @@ import type {
 export interface IntakeOptions {
   db: Database;
   installation: Installation;
-  /** Called after each commit that stored something. */
+  /** Called after each group: something may have been stored. */
   onCommit: () => void;
 }
 

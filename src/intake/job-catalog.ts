@@ -27,7 +27,8 @@ select j.id, j.name, j.version, v.steps, v.config_schema as "configSchema"
 
 /** Which version is current is asked for each launch; a version never changes, so its compiled schema is kept. */
 export class JobCatalog {
-  readonly #validators = new Map<string, ConfigValidator>();
+  /** By job: the version that was compiled last. */
+  readonly #validators = new Map<string, { version: number; validator: ConfigValidator }>();
 
   /** The enabled ones of the jobs with these names or ids. */
   async load(tx: Queryable, names: readonly string[], ids: readonly string[]): Promise<LaunchableJob[]> {
@@ -43,12 +44,11 @@ export class JobCatalog {
     }));
   }
 
-  #validator(job: { id: string; version: number }, schema: Json): ConfigValidator {
-    const key = `${job.id}:${job.version}`;
-    const known = this.#validators.get(key);
-    if (known) return known;
+  #validator({ id, version }: { id: string; version: number }, schema: Json): ConfigValidator {
+    const known = this.#validators.get(id);
+    if (known?.version === version) return known.validator;
     const validator = compileConfigSchema(schema);
-    this.#validators.set(key, validator);
+    this.#validators.set(id, { version, validator });
     return validator;
   }
 }

@@ -1,3 +1,4 @@
+import { ensureAssets } from '../db/ensure-assets.sql.ts';
 import type { Queryable } from '../db/pool.ts';
 import { newUuid } from '../domain/ids.ts';
 import type { StepDefinition } from '../domain/job-definition.ts';
@@ -53,7 +54,7 @@ export const jobKind: ObjectKind<SaveJobInput, JobSpec, AgentIds> = {
 
   writeParts: async (tx, object, spec, agentIds) => {
     await keepVersion(tx, object, spec, agentIds);
-    await createAssets(tx, spec.steps);
+    await ensureAssets(tx, assetKeysOf(spec.steps));
   },
 };
 
@@ -70,16 +71,5 @@ async function keepVersion(
   });
 }
 
-/** An asset exists from when a job names it. In the order of keys, so that two saves cannot wait for each other. */
-async function createAssets(tx: Queryable, steps: readonly StepSpec[]): Promise<void> {
-  const keys = new Set(
-    steps.flatMap((step) => [...(step.assetKey === null ? [] : [step.assetKey]), ...step.readsAssetKeys]),
-  );
-  if (keys.size === 0) return;
-  const sorted = [...keys].sort();
-  await tx.query({
-    text: `insert into runplane.assets (id, key) select a.id, a.key from unnest($1::uuid[], $2::text[]) a(id, key)
-           on conflict (key) do nothing`,
-    values: [sorted.map(() => newUuid()), sorted],
-  });
-}
+const assetKeysOf = (steps: readonly StepSpec[]): string[] =>
+  steps.flatMap((step) => [...(step.assetKey === null ? [] : [step.assetKey]), ...step.readsAssetKeys]);

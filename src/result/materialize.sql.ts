@@ -1,11 +1,8 @@
+import { ensureAssets } from '../db/ensure-assets.sql.ts';
 import type { Queryable } from '../db/pool.ts';
 import { newUuid } from '../domain/ids.ts';
 import type { Json } from '../domain/json.ts';
 import type { Materialization } from './parse-result.ts';
-
-const ensureAssetsSql = `
-insert into runplane.assets (id, key) select a.id, a.key from unnest($1::uuid[], $2::text[]) as a(id, key) order by a.key
-on conflict (key) do nothing`;
 
 const materializeSql = `
 insert into runplane.materializations (id, asset_id, partition, run_id, task_id, attempt_id, correlation_id, metadata, at)
@@ -62,8 +59,10 @@ export async function materialize(tx: Queryable, produced: readonly Produced[]):
     })),
   );
   if (rows.length === 0) return;
-  const keys = [...new Set(rows.map((row) => row.asset_key))];
-  await tx.query({ name: 'ensure-assets', text: ensureAssetsSql, values: [keys.map(newUuid), keys] });
+  await ensureAssets(
+    tx,
+    rows.map((row) => row.asset_key),
+  );
   await tx.query({ name: 'materialize', text: materializeSql, values: [JSON.stringify(rows)] });
   await tx.query({ name: 'link-materializations', text: linkSql, values: [rows.map((row) => row.id)] });
 }
