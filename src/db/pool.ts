@@ -75,6 +75,9 @@ export class Database implements Queryable {
       // pg-pool awaits what this returns, though its type says otherwise.
       ...(options.ownSessions && { onConnect: (client: pg.ClientBase): unknown => client.query(session) }),
     });
+    // An error of a connection in use that nobody hears would end the process. Whoever uses it
+    // learns of its end by the statement that fails, and the pool takes it back no more.
+    this.pool.on('connect', (client) => client.on('error', () => {}));
     this.pool.on('error', (error) => {
       if (!this.pool.ending) options.onError(error);
     });

@@ -170,7 +170,7 @@ function parseClaim(input: ClaimTasksInput): Claim {
     pool: parseOptionalName(input.pool, 'pool'),
     limit: parseInteger(input.limit, 'limit', 1, limits.claim),
     slots: slots === null ? null : parseInteger(slots, 'slots', 0, limits.slots),
-    waitMs: (waitSeconds ?? 0) * 1000,
+    waitMs: Math.round((waitSeconds ?? 0) * 1000),
     leaseSeconds:
       leaseSeconds === null
         ? null

@@ -33,7 +33,12 @@ export function checkJson(
   const { repair = false, maxBytes = limits.jsonBytes } = options;
   let nodes = 0;
   let repaired = false;
+  let characters = 0;
   const text = (s: string, where: string): string => {
+    // Before anything looks at it: a template can give a string of 2^29 characters.
+    characters += s.length;
+    if (characters > maxBytes)
+      throw new InvalidInputError(field, `${field} has more than ${maxBytes} bytes, which are allowed.`);
     if (!unstorable.test(s)) return s;
     if (!repair) {
       throw new InvalidInputError(

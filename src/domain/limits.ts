@@ -30,5 +30,11 @@ export const limits = {
   jsonDepth: 64,
   jsonNodes: 100_000,
   jsonBytes: 1024 * 1024,
+  /** Entries of one range() of a template. */
+  templateRange: 100_000,
+  templateMs: 250,
+  schemaCompileMs: 2000,
+  schemaCheckMs: 250,
+  configErrors: 100,
   resultJsonBytes: 8 * 1024 * 1024,
 } as const;

@@ -1,18 +1,37 @@
 import jsone from 'json-e';
 import { toPublicId } from './ids.ts';
-import type { Json, JsonObject } from './json.ts';
+import { checkJson, type Json, type JsonObject } from './json.ts';
+import { limits } from './limits.ts';
+import { timeBound } from './time-bound.ts';
 
 export type Rendered = { ok: true; value: Json } | { ok: false; message: string };
 
 /** Renders a json-e template. A template that cannot be rendered is a value here: templates are users' input. */
 export function renderTemplate(template: Json, context: Record<string, unknown>): Rendered {
   try {
-    const value: unknown = jsone(template as Parameters<typeof jsone>[0], context);
-    // A template that yields nothing ($if without else) renders to undefined.
-    return { ok: true, value: value === undefined ? null : (value as Json) };
+    const value: unknown = timeBound(limits.templateMs, () =>
+      jsone(template as Parameters<typeof jsone>[0], { ...context, range }),
+    );
+    // A template that yields nothing ($if without else) renders to undefined. What it yields is no better than any
+    // other input: split('😀', '') gives half characters, 10 ** 1000 is not finite.
+    const { value: checked } = checkJson(value ?? null, 'what it gives', {
+      maxBytes: limits.resultJsonBytes,
+    });
+    return { ok: true, value: checked };
   } catch (error) {
     return { ok: false, message: error instanceof Error ? error.message : String(error) };
   }
+}
+
+/** In place of json-e's own, which allocates whatever it is asked for. */
+function range(start: unknown, stop: unknown, step: unknown = 1): number[] {
+  if (!Number.isInteger(start) || !Number.isInteger(stop) || !Number.isInteger(step) || step === 0)
+    throw new Error('range() takes integers, and a step that is not 0');
+  const [from, to, by] = [start as number, stop as number, step as number];
+  const length = Math.max(0, Math.ceil((to - from) / by));
+  if (length > limits.templateRange)
+    throw new Error(`range() gives ${length} entries; at most ${limits.templateRange} are allowed`);
+  return Array.from({ length }, (_, i) => from + i * by);
 }
 
 /** What templates see of a run. */

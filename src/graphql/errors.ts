@@ -45,6 +45,13 @@ export function streamError(error: unknown): unknown {
     );
   }
   if (error instanceof InvalidInputError) return badUserInput(error.problem.field ?? '', error.message);
+  // A NUL in what is only looked up: nothing that is stored contains one, and Postgres says so.
+  if (error instanceof Error && 'code' in error && error.code === '22021') {
+    return graphqlError('BAD_USER_INPUT', 'A text contains NUL, which nothing that is stored contains.');
+  }
+  if (error instanceof RangeError && error.message.startsWith('Maximum call stack')) {
+    return graphqlError('BAD_USER_INPUT', 'The document or a value in it is nested too deep.');
+  }
   return error instanceof SlowConsumerError ? graphqlError('SLOW_CONSUMER', error.message) : error;
 }
 

@@ -36,7 +36,7 @@ builder.queryField('node', (t) =>
     resolve: async (_, { id }, context) => {
       need(context, 'READ');
       const given = parsePublicId(id);
-      const kind = given && kinds[given.prefix];
+      const kind = given && Object.hasOwn(kinds, given.prefix) && kinds[given.prefix];
       const row = kind && (await kind.load(context.loaders, given.uuid));
       // The name tells the executor which of the types of Node it is.
       return row ? { ...row, __typename: kind.type } : null;

@@ -64,9 +64,16 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
       signal: signalOfLeaving(response),
       lastEventId: typeof lastEventId === 'string' && lastEventId !== '' ? lastEventId : null,
     };
+    if (!URL.canParse(`http://${request.headers.host ?? 'localhost'}/`)) {
+      throw new HttpError(400, 'BAD_REQUEST', 'The Host header names no host.');
+    }
     const body = request.method === 'POST' ? await readBody(request) : null;
+    // The same faults get the same answers, whatever reads the request then.
+    const operation =
+      body !== null ? operationOf(body) : request.method === 'GET' ? operationOfUrl(request) : null;
     if (acceptsOnlyEventStream(request)) {
-      const operation = body === null ? operationOfUrl(request) : operationOf(body);
+      if (!operation)
+        throw new HttpError(405, 'METHOD_NOT_ALLOWED', 'Use POST, or GET for queries and subscriptions.');
       await answerAsEventStream(
         request,
         response,

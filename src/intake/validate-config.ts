@@ -1,6 +1,8 @@
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import type { Json, JsonObject } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
 import type { ConfigError } from '../domain/problems.ts';
+import { timeBound } from '../domain/time-bound.ts';
 
 /** All errors of a config at once; none when it satisfies the schema. */
 export type ConfigValidator = (config: JsonObject) => ConfigError[];
@@ -13,7 +15,22 @@ export function compileConfigSchema(schema: Json): ConfigValidator {
     strict: false,
     validateFormats: false,
   }).compile(schema as object | boolean);
-  return (config) => (validate(config) ? [] : (validate.errors ?? []).map(toConfigError));
+  return (config) => {
+    try {
+      if (timeBound(limits.schemaCheckMs, () => validate(config))) return [];
+    } catch (error) {
+      // A pattern that backtracks for ever, or $refs that only some configs follow in a circle.
+      const why = error instanceof RangeError ? 'its $refs lead in a circle' : (error as Error).message;
+      return [
+        {
+          reason: 'CONSTRAINT_VIOLATED',
+          path: [],
+          message: `config cannot be checked by the job's schema: ${why}.`,
+        },
+      ];
+    }
+    return (validate.errors ?? []).slice(0, limits.configErrors).map(toConfigError);
+  };
 }
 
 function toConfigError(error: ErrorObject): ConfigError {

@@ -3,6 +3,7 @@ import { isJsonObject, type Json } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import { InvalidInputError } from '../domain/problems.ts';
 import { parseName, parseOptionalName } from '../domain/text.ts';
+import { timeBound } from '../domain/time-bound.ts';
 import { compileConfigSchema } from '../intake/validate-config.ts';
 import {
   parseJson,
@@ -67,7 +68,10 @@ export function parseConfigSchema(value: unknown): Json {
     throw new InvalidInputError(field, `${field} must not use $async.`);
   try {
     // Endless $refs show when they are followed.
-    compileConfigSchema(schema)({});
+    const [fault] = timeBound(limits.schemaCompileMs, () => compileConfigSchema(schema)({})).filter(
+      ({ message }) => message.startsWith('config cannot be checked'),
+    );
+    if (fault) throw new Error('its $refs lead in a circle, or checking takes too long');
   } catch (error) {
     throw new InvalidInputError(field, `${field} is no usable JSON Schema (2020-12): ${reasonOf(error)}.`);
   }

@@ -1,6 +1,5 @@
 import { ensureAssets } from '../db/ensure-assets.sql.ts';
 import type { Queryable } from '../db/pool.ts';
-import { newUuid } from '../domain/ids.ts';
 import type { StepDefinition } from '../domain/job-definition.ts';
 import type { Json } from '../domain/json.ts';
 import { asJson } from './audit.ts';

@@ -1,3 +1,5 @@
+import { limits } from '../domain/limits.ts';
+import { ReadError } from './errors.ts';
 import type { Where } from './where.ts';
 
 export interface LabelFilter {
@@ -15,11 +17,15 @@ export interface LabelFilters {
 
 /** An empty list of labels matches nothing, like every empty list of a filter. */
 export function addLabelFilters(where: Where, column: string, { labels, anyLabels }: LabelFilters): void {
-  for (const [list, joint] of [
-    [labels, ' and '],
-    [anyLabels, ' or '],
+  for (const [list, joint, name] of [
+    [labels, ' and ', 'labels'],
+    [anyLabels, ' or ', 'anyLabels'],
   ] as const) {
     if (list == null) continue;
+    if (list.length > limits.labels) {
+      const message = `filter.${name} has ${list.length} entries; at most ${limits.labels} are allowed.`;
+      throw new ReadError('BAD_USER_INPUT', message, `filter.${name}`);
+    }
     where.and(
       list.length === 0 ? 'false' : `(${list.map((label) => hasLabel(where, column, label)).join(joint)})`,
     );

@@ -45,7 +45,10 @@ select k.id, s.*, trim_scale(s.llm)::text as "llmCost", trim_scale(c.compute)::t
   from ${scopes}
   cross join lateral (
     select count(*) as entries, ${Object.entries(tokenSums)
-      .map(([name, sql]) => `sum(${sql})::bigint as "${name}"`)
+      .map(
+        ([name, sql]) =>
+          `(case when sum(${sql}) is not null then least(sum(${sql}), 9007199254740991) end)::bigint as "${name}"`,
+      )
       .join(', ')},
            coalesce(sum(u.llm_cost), 0) as llm,
            (count(distinct u.attempt_id) filter (where u.llm_cost is null))::int as "unpricedAttempts"

@@ -49,11 +49,19 @@ export function parseUsage(
       requests: input.requests == null ? 1 : parseInteger(input.requests, `${at}.requests`, 0, 1_000_000),
       cost: parseCost(input.cost, `${at}.cost`),
       responseId: parseOptionalName(input.responseId, `${at}.responseId`),
-      at: input.at ?? null,
+      at: parseAt(input.at, `${at}.at`),
       raw: checkJson(input.raw ?? null, `${at}.raw`, { repair: true, maxBytes: limits.checkpointBytes })
         .value,
     };
   });
+}
+
+function parseAt(at: Date | null | undefined, field: string): Date | null {
+  if (!at) return null;
+  const year = at.getUTCFullYear();
+  if (!(year >= 1970 && year <= 9999))
+    throw new InvalidInputError(field, `${field} must be a time in the years 1970 to 9999.`);
+  return at;
 }
 
 function parseCost(cost: string | null | undefined, field: string): string | null {

@@ -1,0 +1,69 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { Json } from '../../src/domain/json.ts';
+import { renderTemplate } from '../../src/domain/template.ts';
+import { actor, ControlPlane } from '../support/control-plane.ts';
+
+let plane: ControlPlane;
+beforeEach(async () => {
+  plane = await ControlPlane.start();
+  await plane.agent('a');
+  await plane.job('one', ['a']);
+});
+afterEach(() => plane.stop());
+
+test('connections that are ended from outside cost an answer at most, never the process, and work goes on', async () => {
+  const run = await plane.launch('one');
+  for (let round = 0; round < 3; round++) {
+    const launches = plane.services.intake.launchRuns(
+      Array.from({ length: 20 }, (_, i) => ({ job: 'one', idempotencyKey: `${round}/${i}` })),
+    );
+    await plane.rows(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and application_name like 'runplane%' and application_name <> 'runplane-test'`,
+    );
+    for (const outcome of await launches) expect(['LaunchRunSuccess', 'Unavailable']).toContain(outcome.kind);
+  }
+  const repeated = await plane.services.intake.launchRuns(
+    Array.from({ length: 20 }, (_, i) => ({ job: 'one', idempotencyKey: `0/${i}` })),
+  );
+  expect(repeated.every((outcome) => outcome.kind === 'LaunchRunSuccess')).toBe(true);
+  const [task] = await plane.claim(['a'], 1);
+  expect(task?.runId).toBe(run);
+  expect(await plane.report(task as never, { status: 'COMPLETED' })).toMatchObject({ outcome: 'APPLIED' });
+  await expect.poll(() => plane.services.signal.listening, { timeout: 10_000 }).toBe(true);
+});
+
+test.each<Json>([
+  { $eval: 'range(0, 1000000000)' },
+  { $map: { $eval: 'range(0, 90000)' }, 'each(x)': { $map: { $eval: 'range(0, 90000)' }, 'each(y)': 1 } },
+  { $eval: 'split("😀", "")' },
+  { $eval: '10 ** 1000' },
+  { $eval: 'x' },
+])('a template that asks for too much, or gives what is no JSON, is refused in time: %j', (template) => {
+  expect(renderTemplate(template, {})).toMatchObject({ ok: false });
+});
+
+test('a schema whose pattern backtracks for ever refuses its own launches and nobody else', async () => {
+  await plane.job('slow', ['a'], { properties: { s: { type: 'string', pattern: '^(a+)+$' } } });
+  const outcomes = await plane.services.intake.launchRuns([
+    { job: 'one' },
+    { job: 'slow', config: { s: `${'a'.repeat(40)}!` } },
+    { job: 'one' },
+    { job: 'slow', config: { s: 'aaa' } },
+  ]);
+  expect(outcomes.map(({ kind }) => kind)).toEqual([
+    'LaunchRunSuccess',
+    'RunConfigValidationInvalid',
+    'LaunchRunSuccess',
+    'LaunchRunSuccess',
+  ]);
+});
+
+test('a label may be called like a method of objects', async () => {
+  await plane.launch('one', { labels: [{ key: 'toString', value: 'x' }] });
+  const { matched } = (await plane.services.actions.cancelRuns(
+    { filter: { labels: [{ key: 'toString', values: ['x'] }] }, dryRun: true },
+    actor,
+  )) as { matched: number };
+  expect(matched).toBe(1);
+});
