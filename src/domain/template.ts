@@ -9,8 +9,9 @@ export type Rendered = { ok: true; value: Json } | { ok: false; message: string 
 /** Renders a json-e template. A template that cannot be rendered is a value here: templates are users' input. */
 export function renderTemplate(template: Json, context: Record<string, unknown>): Rendered {
   try {
-    const value: unknown = timeBound(limits.templateMs, () =>
-      jsone(template as Parameters<typeof jsone>[0], { ...context, range }),
+    const value = timeBound(
+      limits.templateMs,
+      () => jsone(template as Parameters<typeof jsone>[0], { ...context, range }) as unknown,
     );
     // A template that yields nothing ($if without else) renders to undefined. What it yields is no better than any
     // other input: split('😀', '') gives half characters, 10 ** 1000 is not finite.
