@@ -36,7 +36,7 @@ LANGUAGE plpgsql VOLATILE
 SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
-  v_now timestamptz := runplane.clock();
+  v_now timestamptz;
   v_limit integer := cardinality(p_attempt_ids);
   v_agents uuid[];
   v_throttles uuid[];
@@ -82,6 +82,9 @@ BEGIN
       v_agents := v_startable;
     END IF;
   END IF;
+
+  -- Leases begin when the locks are there, not when they were asked for.
+  v_now := runplane.clock();
 
   -- Room is what the limits, as they are now, leave beside the live leases. Then: the heads of all agents with room,
   -- the best rows of the best heads, cut where agents share a throttle. A full agent is out before any LIMIT.

@@ -53,7 +53,10 @@ const version: string = (
 export async function startApp(options: AppOptions): Promise<App> {
   const started: (() => Promise<void>)[] = [];
   const stop = once(async () => {
-    for (const undo of started.reverse()) await undo();
+    // What fails to stop keeps nothing else from stopping.
+    const faults: unknown[] = [];
+    for (const undo of started.reverse()) await undo().catch((fault: unknown) => faults.push(fault));
+    if (faults.length > 0) throw faults[0];
   });
   try {
     return await start(options, started, stop);

@@ -1,3 +1,6 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { isUnavailable } from '../domain/unavailable.ts';
+import type { Report } from '../result/parse-result.ts';
 import type { ResultRecorder } from '../result/results.ts';
 import type { ClaimedTask } from '../scheduler/claim-tasks.ts';
 import { Execution } from './execution.ts';
@@ -16,6 +19,7 @@ const aheadMs = 5;
 const maxAhead = 500;
 /** Tasks whose results are being recorded delay no slot; when so many wait, the database cannot keep up. */
 const maxRecording = 1000;
+const repeatAfterMs = 500;
 
 /**
  * The slots of one pool in this process. It claims no more than the free slots, plus what the slots will have finished
@@ -140,13 +144,27 @@ export class InlinePool {
     const { attemptId } = execution.task;
     try {
       const report = await running;
-      if (report) await this.#options.results.record({ attemptId, report });
+      if (report) await this.#record(execution, report);
     } catch (error) {
       // The lease stays until the sweeper takes it, so the task is not lost.
       this.#options.onError(error, 'report');
     } finally {
       this.#held.delete(attemptId);
       this.#pumpSoon();
+    }
+  }
+
+  /** Repeats while the database is away: a result is known by its digest, so it counts once. */
+  async #record(execution: Execution, report: Report): Promise<void> {
+    for (;;) {
+      try {
+        await this.#options.results.record({ attemptId: execution.task.attemptId, report });
+        return;
+      } catch (error) {
+        if (this.#stopped || execution.aborted === 'LEASE_LOST' || !isUnavailable(error)) throw error;
+        this.#options.onError(error, 'report');
+        await delay(repeatAfterMs);
+      }
     }
   }
 

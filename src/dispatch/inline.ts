@@ -74,7 +74,12 @@ export class InlineDispatch {
       await new Promise((resolve) => setTimeout(resolve, 10));
     await this.#options.results.drained();
     await this.#duties[1]?.stop();
-    if (this.#workerId !== null) await this.#options.workers.gone(this.#workerKey);
+    // Without a database it is soon taken for gone all the same.
+    if (this.#workerId !== null) {
+      await this.#options.workers
+        .gone(this.#workerKey)
+        .catch((error: unknown) => this.#options.onError(error, 'leaving'));
+    }
   }
 
   async #refresh(): Promise<number> {

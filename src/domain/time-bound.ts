@@ -1,7 +1,7 @@
 import { createContext, Script } from 'node:vm';
 
 /** What ran was ended because it took too long. */
-export class TookTooLong extends Error {}
+class TookTooLong extends Error {}
 
 const realm = createContext({ run: null as (() => unknown) | null });
 const script = new Script('run()');

@@ -4,6 +4,7 @@ import { type AddressInfo, connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { joinEmbeddedPostgres } from '../../src/db/embedded-postgres.ts';
 import { type Process, startProcess } from '../support/processes.ts';
 
 let directory: string;
@@ -113,4 +114,12 @@ test('a ctrl-C while it starts leaves nothing behind, and one fault of the datab
   await expect(start({ DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' })).rejects.toThrow(
     'DATABASE_UNREACHABLE: no connection to DATABASE_URL',
   );
+});
+
+test('a server whose database is gone stops all the same', async () => {
+  const postgres = await joinEmbeddedPostgres({ dataDir: directory });
+  const { server } = await start({ DATABASE_URL: postgres.url });
+  await postgres.leave();
+  await server.end('SIGTERM');
+  expect(server.child.signalCode).toBeNull();
 });
