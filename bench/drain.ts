@@ -1,15 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
-import { answer, compareAll, measureOptions, rounds, type Subject } from './support/compare.ts';
+import { answer, compareAll, measureOptions, type Place, rounds, type Subject } from './support/compare.ts';
 import { loadGraphileWorker, loadPgBoss, silentLogger } from './support/peers.ts';
 import { launch, prepareProduct, startProduct } from './support/product.ts';
 import { createDatabase, onDatabase } from './support/server.ts';
 
 /** Jobs that do nothing are inserted, then one process works them off: what the queue itself costs. */
-interface DrainOptions {
+interface DrainOptions extends Place {
   queue: 'runplane' | 'graphile' | 'pgboss';
-  server: string;
   jobs: number;
   slots: number | null;
   /** The settings that a project's own documents give for throughput; else its defaults. */
@@ -138,7 +137,7 @@ async function openPgBoss(url: string, options: DrainOptions): Promise<Queue> {
 }
 
 async function measure(options: DrainOptions): Promise<void> {
-  const url = await createDatabase(options.server, 'bench_measured');
+  const url = await createDatabase(options.server, options.database);
   const open = { runplane: openRunplane, graphile: openGraphile, pgboss: openPgBoss }[options.queue];
   const queue = await open(url, options);
   await queue.insert(options.jobs);
@@ -183,7 +182,7 @@ async function main(): Promise<void> {
   const given = measureOptions<DrainOptions>();
   if (given) return measure(given);
   const jobs = Number(process.env.BENCH_JOBS ?? 20_000);
-  const subject = (label: string, options: Omit<DrainOptions, 'server' | 'jobs'>): Subject => ({
+  const subject = (label: string, options: Omit<DrainOptions, keyof Place | 'jobs'>): Subject => ({
     label,
     options: { ...options, jobs },
   });

@@ -4,15 +4,21 @@ import { createSchema, createYoga } from 'graphql-yoga';
 import pg from 'pg';
 import { startApp } from '../src/app.ts';
 import { readConfig } from '../src/config.ts';
-import { answer, type Comparison, compareAll, measureOptions, rounds } from './support/compare.ts';
+import {
+  answer,
+  type Comparison,
+  compareAll,
+  measureOptions,
+  type Place,
+  rounds,
+} from './support/compare.ts';
 import { loadAutocannon, loadGraphileWorker, silentLogger } from './support/peers.ts';
 import { launch, prepareProduct, startProduct } from './support/product.ts';
 import { createDatabase, onDatabase } from './support/server.ts';
 
 /** How fast launches are accepted: singly, over HTTP or in process, or in batches by one caller in process. */
-interface LaunchOptions {
+interface LaunchOptions extends Place {
   by: 'http' | 'yoga' | 'inProcess' | 'graphile';
-  server: string;
   connections: number;
   /** Launches in each call. */
   batch: number;
@@ -143,7 +149,7 @@ async function measureGraphile(url: string, options: LaunchOptions): Promise<num
 async function main(): Promise<void> {
   const given = measureOptions<LaunchOptions>();
   if (given) {
-    const url = await createDatabase(given.server, 'bench_measured');
+    const url = await createDatabase(given.server, given.database);
     const measure = {
       http: measureHttp,
       yoga: measureYoga,

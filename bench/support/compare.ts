@@ -21,6 +21,14 @@ export interface Comparison {
 }
 
 const measureWord = 'measure';
+/** One after the other all measurements use it; of another run on the same server it is not the one. */
+const database = `bench_${process.pid}`;
+
+/** Where a measuring process works. */
+export interface Place {
+  server: string;
+  database: string;
+}
 
 /** In a process that was started to measure: the options it was given. Null in the one that compares. */
 export function measureOptions<T>(): T | null {
@@ -35,8 +43,8 @@ export async function compareAll(program: string, comparisons: readonly Comparis
   const server = await startServer();
   try {
     for (const comparison of comparisons) await compare(program, server.url, comparison);
-    await dropDatabase(server.url, 'bench_measured');
   } finally {
+    await dropDatabase(server.url, database);
     await server.close();
   }
 }
@@ -50,7 +58,7 @@ async function compare(program: string, server: string, comparison: Comparison):
   const measured = new Map<Subject, number[]>(subjects.map((subject) => [subject, []]));
   for (let round = 0; round < rounds; round++) {
     for (const subject of subjects) {
-      const figures = await measure(program, { ...subject.options, server });
+      const figures = await measure(program, { ...subject.options, server, database });
       const value = figures[figure];
       if (value === undefined) throw new Error(`${subject.label} did not measure ${figure}`);
       measured.get(subject)?.push(value);

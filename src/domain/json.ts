@@ -12,7 +12,6 @@ export const isJsonObject = (value: unknown): value is JsonObject =>
 // Keys that turn into something else when an object is copied by assignment.
 const forbiddenKeys = new Set(['__proto__', 'constructor', 'prototype']);
 /** NUL and unpaired surrogates: Postgres cannot store them as text. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what this looks for
 const unstorable = /\u0000|[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/;
 const unstorableEverywhere = new RegExp(unstorable, 'g');
 

@@ -2,7 +2,6 @@ import { isStorable } from './json.ts';
 import { limits } from './limits.ts';
 import { InvalidInputError } from './problems.ts';
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this looks for
 const control = /[\u0000-\u001F\u007F-\u009F]/;
 
 /** A name, key or correlation id: 1 to 200 bytes after NFC, no control characters, not blank. */
