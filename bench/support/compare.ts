@@ -40,11 +40,13 @@ export const answer = (figures: Figures): void => console.log(JSON.stringify(fig
 
 /** Runs the comparisons of a benchmark on one Postgres and prints them. */
 export async function compareAll(program: string, comparisons: readonly Comparison[]): Promise<void> {
+  // Ctrl-C ends the measuring process, which ends the comparison; this process lives to clean up.
+  process.on('SIGINT', () => {});
   const server = await startServer();
   try {
     for (const comparison of comparisons) await compare(program, server.url, comparison);
-  } finally {
     await dropDatabase(server.url, database);
+  } finally {
     await server.close();
   }
 }
