@@ -29,6 +29,7 @@ export function checkJson(
   field: string,
   options: { repair?: boolean; maxBytes?: number } = {},
 ): { value: Json; repaired: boolean } {
+  if (value === null) return { value, repaired: false };
   const { repair = false, maxBytes = limits.jsonBytes } = options;
   let nodes = 0;
   let repaired = false;

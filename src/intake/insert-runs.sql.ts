@@ -10,17 +10,19 @@ import type { RunPlan } from './plan-run.ts';
  * be ready but have a serial key are returned: they take their place behind the key in a statement of their own.
  */
 const insertRunsSql = `
-with moment as materialized (select runplane.clock() as now),
+with moment as materialized (
+  select runplane.clock() as now, pg_current_xact_id() as xid, pg_snapshot_xmax(pg_current_snapshot()) as seen_before),
 given_runs as materialized (
   select r.*, coalesce(r.available_at, m.now) as starts_at from json_to_recordset($1::json) as r(
     id uuid, job_id uuid, job_version int, config jsonb, correlation_id text, idempotency_key text, serial_key text,
     customer text, labels jsonb, priority smallint, event_id uuid, route text, total_tasks int, blocked_tasks int, available_at timestamptz)
   cross join moment m),
 given_tasks as materialized (
-  select t.*, g.starts_at, not t.blocked and g.starts_at <= m.now as starts_now,
-         case when not t.blocked and g.starts_at <= m.now and t.serial_key is null then nextval('runplane.enqueue_order') end as rank
+  select t.*, g.starts_at, coalesce(t.priority, g.priority) as own_priority, t.depends_on is not null as blocked,
+         t.depends_on is null and g.starts_at <= m.now as starts_now,
+         case when t.depends_on is null and g.starts_at <= m.now and t.serial_key is null then nextval('runplane.enqueue_order') end as rank
     from json_to_recordset($2::json) as t(
-      id uuid, run_id uuid, step text, agent_id uuid, blocked boolean, priority smallint, serial_key text, input jsonb,
+      id uuid, run_id uuid, step text, agent_id uuid, priority smallint, serial_key text, input jsonb,
       depends_on text[], runs_when runplane.step_condition, optional boolean, cancellable boolean, max_attempts int,
       estimated_tokens bigint)
     join given_runs g on g.id = t.run_id cross join moment m),
@@ -29,27 +31,28 @@ new_runs as (
                              labels, priority, event_id, route, open_tasks, blocked_tasks, total_tasks, available_at,
                              created_at)
   select g.id, g.job_id, g.job_version, g.config, g.correlation_id, g.idempotency_key, g.serial_key, g.customer,
-         g.labels, g.priority, g.event_id, g.route, g.total_tasks, g.blocked_tasks, g.total_tasks, g.starts_at, m.now
+         coalesce(g.labels, '{}'), g.priority, g.event_id, g.route, g.total_tasks, g.blocked_tasks, g.total_tasks, g.starts_at, m.now
     from given_runs g cross join moment m),
 new_tasks as (
   insert into runplane.tasks (id, run_id, step, agent_id, state, priority, rank, serial_key, input, depends_on, runs_when,
                               optional, cancellable, max_attempts, estimated_tokens, available_at, created_at)
   select t.id, t.run_id, t.step, t.agent_id, (case when t.blocked then 'BLOCKED' else 'OPEN' end)::runplane.task_state,
-         t.priority, t.rank, t.serial_key, t.input -> 'value', t.depends_on, t.runs_when, t.optional, t.cancellable, t.max_attempts,
+         t.own_priority, t.rank, t.serial_key, t.input -> 'value', t.depends_on, coalesce(t.runs_when, 'DEPENDENCIES_COMPLETED'),
+         coalesce(t.optional, false), coalesce(t.cancellable, true), t.max_attempts,
          t.estimated_tokens, t.starts_at, m.now
     from given_tasks t cross join moment m),
 ready as (
   insert into runplane.ready_tasks (agent_id, priority_key, rank, task_id, run_id, sequence, attempts, ready_at)
-  select t.agent_id, -t.priority, t.rank, t.id, t.run_id, 1, 0, m.now from given_tasks t cross join moment m where t.rank is not null),
+  select t.agent_id, -t.own_priority, t.rank, t.id, t.run_id, 1, 0, m.now from given_tasks t cross join moment m where t.rank is not null),
 delayed as (
   insert into runplane.delayed_tasks (available_at, task_id, run_id, agent_id, sequence, attempts, reason, since)
   select t.starts_at, t.id, t.run_id, t.agent_id, 1, 0, 'NOT_BEFORE', m.now
     from given_tasks t cross join moment m where not t.starts_now and not t.blocked),
 logged as (
-insert into runplane.change_log (run_id, task_id, sequence, from_status, to_status, at)
-select g.id, null::uuid, 1, null::runplane.logged_status, 'QUEUED'::runplane.logged_status, m.now from given_runs g cross join moment m
+insert into runplane.change_log (xid, seen_before, run_id, task_id, sequence, from_status, to_status, at)
+select m.xid, m.seen_before, g.id, null::uuid, 1, null::runplane.logged_status, 'QUEUED'::runplane.logged_status, m.now from given_runs g cross join moment m
 union all
-select t.run_id, t.id, 1, null, (case when t.blocked then 'BLOCKED' else 'ENQUEUED' end)::runplane.logged_status, m.now
+select m.xid, m.seen_before, t.run_id, t.id, 1, null, (case when t.blocked then 'BLOCKED' else 'ENQUEUED' end)::runplane.logged_status, m.now
   from given_tasks t cross join moment m)
 select array(select t.id from given_tasks t where t.starts_now and t.serial_key is not null) as serial,
        pg_snapshot_xmin(pg_current_snapshot())::text as position`;

@@ -6,40 +6,48 @@ import { renderTemplate, runContext } from '../domain/template.ts';
 import type { LaunchableJob } from './job-catalog.ts';
 import type { Launch } from './parse-launch.ts';
 
-/** The rows of a run and its tasks, as they will be inserted. Dates and JSON are in their JSON form. */
+/**
+ * The rows of a run and its tasks, as they will be inserted. Dates and JSON are in their JSON form. What is undefined is
+ * not sent: for a launch like most, reading nulls and defaults would cost the database as much as all the inserts.
+ */
 export interface RunRow {
   id: string;
   job_id: string;
   job_version: number;
   config: JsonObject;
   correlation_id: string;
-  idempotency_key: string | null;
-  serial_key: string | null;
-  customer: string | null;
-  labels: Record<string, string>;
+  idempotency_key: string | undefined;
+  serial_key: string | undefined;
+  customer: string | undefined;
+  /** Absent: none. */
+  labels: Record<string, string> | undefined;
   priority: number;
-  event_id: string | null;
-  route: string | null;
+  event_id: string | undefined;
+  route: string | undefined;
   total_tasks: number;
   blocked_tasks: number;
-  available_at: string | null;
+  available_at: string | undefined;
 }
 export interface TaskRow {
   id: string;
   run_id: string;
   step: string;
   agent_id: string;
-  blocked: boolean;
-  priority: number;
-  serial_key: string | null;
-  /** Null: the run's config is the input, or the template is rendered when the dependencies are over. */
-  input: { value: Json } | null;
-  depends_on: string[] | null;
-  runs_when: string;
-  optional: boolean;
-  cancellable: boolean;
-  max_attempts: number | null;
-  estimated_tokens: number | null;
+  /** Absent: the run's. */
+  priority: number | undefined;
+  serial_key: string | undefined;
+  /** Absent: the run's config is the input, or the template is rendered when the dependencies are over. */
+  input: { value: Json } | undefined;
+  /** Absent: the task is not blocked. */
+  depends_on: string[] | undefined;
+  /** Absent: DEPENDENCIES_COMPLETED. */
+  runs_when: string | undefined;
+  /** Absent: false. */
+  optional: true | undefined;
+  /** Absent: true. */
+  cancellable: false | undefined;
+  max_attempts: number | undefined;
+  estimated_tokens: number | undefined;
 }
 export interface RunPlan {
   run: RunRow;
@@ -75,29 +83,30 @@ export function planRun(
     job_version: job.version,
     config: launch.config,
     correlation_id: correlationId,
-    idempotency_key: launch.key?.text ?? null,
-    serial_key: launch.serialKey,
-    customer: launch.customer,
-    labels: launch.labels,
+    idempotency_key: launch.key?.text,
+    serial_key: launch.serialKey ?? undefined,
+    customer: launch.customer ?? undefined,
+    labels: isEmpty(launch.labels) ? undefined : launch.labels,
     priority: launch.priority,
-    event_id: event?.id ?? null,
-    route: event?.route ?? null,
+    event_id: event?.id,
+    route: event?.route,
     total_tasks: job.steps.length,
     blocked_tasks: job.steps.filter((step) => step.dependsOn.length > 0).length,
-    available_at: launch.availableAt?.toISOString() ?? null,
+    available_at: launch.availableAt?.toISOString(),
   };
-  const context = {
-    config: launch.config,
-    run: runContext({ ...run, correlationId: run.correlation_id, job: job.name }),
-    event: event?.context ?? null,
-    steps: {},
-  };
+  let context: Record<string, unknown> | undefined;
   const tasks: TaskRow[] = [];
   for (const step of job.steps) {
     const override = launch.steps.get(step.name);
     const blocked = step.dependsOn.length > 0;
-    let input: TaskRow['input'] = null;
+    let input: TaskRow['input'];
     if (!blocked && step.input !== null) {
+      context ??= {
+        config: launch.config,
+        run: runContext({ ...launch, id: runId, correlationId, job: job.name }),
+        event: event?.context ?? null,
+        steps: {},
+      };
       const rendered = renderTemplate(step.input, context);
       if (!rendered.ok) {
         return invalidInput(
@@ -112,19 +121,23 @@ export function planRun(
       run_id: runId,
       step: step.name,
       agent_id: step.agentId,
-      blocked,
-      priority: override?.priority ?? launch.priority,
-      serial_key: override?.serialKey ?? launch.serialKey,
+      priority: override?.priority ?? undefined,
+      serial_key: override?.serialKey ?? launch.serialKey ?? undefined,
       input,
-      depends_on: blocked ? step.dependsOn : null,
-      runs_when: step.when,
-      optional: step.optional,
-      cancellable: step.cancellable,
-      max_attempts: override?.maxAttempts ?? step.maxAttempts,
-      estimated_tokens: override?.estimatedTokens ?? launch.estimatedTokens,
+      depends_on: blocked ? step.dependsOn : undefined,
+      runs_when: step.when === 'DEPENDENCIES_COMPLETED' ? undefined : step.when,
+      optional: step.optional || undefined,
+      cancellable: step.cancellable ? undefined : false,
+      max_attempts: override?.maxAttempts ?? step.maxAttempts ?? undefined,
+      estimated_tokens: override?.estimatedTokens ?? launch.estimatedTokens ?? undefined,
     });
   }
   return { run, tasks };
+}
+
+function isEmpty(object: object): boolean {
+  for (const _ in object) return false;
+  return true;
 }
 
 export const isPlan = (value: RunPlan | { kind: string }): value is RunPlan => !('kind' in value);

@@ -6,12 +6,12 @@ import {
   maxUncountedInRow,
   type RetryPolicy,
 } from '../domain/retry-policy.ts';
-import type { AttemptStatus, ResultStatus } from '../domain/status.ts';
-import type { ReportedError } from './parse-result.ts';
+import type { AttemptStatus } from '../domain/status.ts';
+import type { Report, ReportedError } from './parse-result.ts';
 
 /** How an attempt comes to an end: its worker says so, or the sweeper finds it. */
 export type Ending =
-  | { by: 'REPORT'; status: ResultStatus; error: ReportedError | null; digest: Buffer }
+  | { by: 'REPORT'; report: Pick<Report, 'status' | 'error' | 'digest'> }
   | { by: 'SWEEPER' };
 
 /** What is known of an attempt and its task when a result arrives, read under the run's lock. */
@@ -54,27 +54,46 @@ export type Decision =
   | { answer: 'NOTHING' };
 
 /** The table of results, in code. random is from 0 up to 1. */
-export function decideResult(ending: Ending, state: AttemptState, random: number): Decision {
-  if (ending.by === 'SWEEPER') return decideSweep(state, random);
+export function decideResult(
+  ending: Ending,
+  attempt: Omit<AttemptState, 'history'>,
+  history: AttemptHistory,
+  random: number,
+): Decision {
+  if (ending.by === 'SWEEPER') return decideSweep({ ...attempt, history }, random);
+  const { report } = ending;
   // The digest comes before the state: a repeated result is answered the same for ever.
-  if (state.reportedDigest) {
-    return { answer: state.reportedDigest.equals(ending.digest) ? 'REPLAYED' : 'CONFLICT' };
+  if (attempt.reportedDigest) {
+    return { answer: attempt.reportedDigest.toString('hex') === report.digest ? 'REPLAYED' : 'CONFLICT' };
   }
-  if (state.attempt === 'RUNNING') return decideCurrent(ending, state, random);
-  const mayComplete = state.task === 'OPEN' && (state.attempt === 'LOST' || state.attempt === 'TIMED_OUT');
-  if (mayComplete && ending.status === 'COMPLETED') return { answer: 'APPLIED', late: true };
+  if (attempt.attempt === 'RUNNING') {
+    // The state is put together only where the answer depends on it: most reports say that the work is done, and that
+    // wins over everything, even a cancel.
+    return report.status === 'COMPLETED' ? completed : decideCurrent(report, { ...attempt, history }, random);
+  }
+  const mayComplete =
+    attempt.task === 'OPEN' && (attempt.attempt === 'LOST' || attempt.attempt === 'TIMED_OUT');
+  if (mayComplete && report.status === 'COMPLETED') return { answer: 'APPLIED', late: true };
   return { answer: 'SUPERSEDED' };
 }
 
-type Report = Extract<Ending, { by: 'REPORT' }>;
+const completed: Decision = {
+  answer: 'APPLIED',
+  late: false,
+  attempt: 'COMPLETED',
+  counted: true,
+  error: null,
+  task: { to: 'COMPLETED' },
+};
 
-function decideCurrent(report: Report, state: AttemptState, random: number): Decision {
+type Reported = Extract<Ending, { by: 'REPORT' }>['report'];
+
+function decideCurrent(report: Reported, state: AttemptState, random: number): Decision {
   const end = { answer: 'APPLIED', late: false, error: null } as const;
   const cancelled = { to: 'CANCELLED' } as const;
   switch (report.status) {
-    // Work that is done wins over a cancel.
     case 'COMPLETED':
-      return { ...end, attempt: 'COMPLETED', counted: true, task: { to: 'COMPLETED' } };
+      return completed;
     case 'CANCELLED':
       return { ...end, attempt: 'CANCELLED', counted: false, task: cancelled };
     case 'RELEASED': {

@@ -1,4 +1,4 @@
-import { digest } from '../domain/digest.ts';
+import { digestFields } from '../domain/digest.ts';
 import { checkJson, type Json, repairText } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import { InvalidInputError } from '../domain/problems.ts';
@@ -33,7 +33,8 @@ export interface Report {
   externalRunId: string | null;
   materializations: Materialization[];
   sanitized: boolean;
-  digest: Buffer;
+  /** SHA-256 in hexadecimal. */
+  digest: string;
 }
 
 /** Checks a result; throws InvalidInputError. Text of models is repaired, everything else is refused. */
@@ -64,7 +65,7 @@ export function parseReport(
     ...content,
     attemptId,
     sanitized: output.repaired || (error?.repaired ?? false),
-    digest: digest({
+    digest: digestFields({
       ...content,
       usage: content.usage.map((u) => ({ ...u, at: u.at?.toISOString() ?? null })),
     }),

@@ -17,7 +17,6 @@ export interface AttemptRow {
   leased: boolean;
   step: string;
   agentId: string;
-  priority: number;
   serialKey: string | null;
   optional: boolean;
   maxAttempts: number;
@@ -30,67 +29,103 @@ export interface AttemptRow {
 }
 
 const columns = `
-t.id as "taskId", t.state as task, t.step, t.agent_id as "agentId", t.priority, t.serial_key as "serialKey", t.optional,
-t.max_attempts as "maxAttempts", t.attempts_forgiven as "attemptsForgiven", t.run_id as "runId"`;
+t.id as "taskId", t.state as task, t.step, t.agent_id as "agentId", t.serial_key as "serialKey", t.optional, t.run_id as "runId"`;
 
-// Rows for hundreds of attempts come as one JSON document, which is read faster than as many rows. The agent's policy is
-// looked up for those only that may have to be repeated, and not joined, so that no plan can begin with the agent and go
-// through all of its leases.
+// Rows for hundreds of attempts come as one JSON document, which is read faster than as many rows, and each column of
+// each row costs. What only matters to an attempt that did not complete is read for those only. The agent is looked up
+// and not joined, so that no plan can begin with it and go through all of its leases.
 const readLeasedSql = `
 with now as materialized (select runplane.clock() as at)
 select json_agg(x) as attempts from (
-select l.attempt_id as "attemptId", 'RUNNING' as attempt, null as "reportedDigest", l.number, l.sequence, true as leased,
-       l.cancel_deadline is not null as "cancelRequested",
-       coalesce(l.expires_at < now.at or l.cancel_deadline < now.at, false) as "leaseExpired",
-       coalesce(l.timeout_at <= now.at, false) as "timedOut",
-       case when l.attempt_id = any($2) then (select ag.retry_policy from runplane.agents ag where ag.id = l.agent_id) end as "retryPolicy",
-       ${columns}
+select l.attempt_id as "attemptId", l.number, l.sequence, ${columns},
+       case when l.attempt_id = any($2) then json_build_object(
+         'cancelRequested', l.cancel_deadline is not null,
+         'leaseExpired', coalesce(l.expires_at < now.at or l.cancel_deadline < now.at, false),
+         'timedOut', coalesce(l.timeout_at <= now.at, false),
+         'maxAttempts', t.max_attempts,
+         'attemptsForgiven', t.attempts_forgiven,
+         'retryPolicy', (select ag.retry_policy from runplane.agents ag where ag.id = l.agent_id)) end as unfinished
   from now cross join runplane.leases l join runplane.tasks t on t.id = l.task_id
  where l.attempt_id = any($1)) x`;
 
 const readEndedSql = `
 select a.id as "attemptId", a.status as attempt, a.result_digest as "reportedDigest", a.number, t.sequence,
-       exists (select from runplane.leases x where x.task_id = t.id) as leased,
-       false as "cancelRequested", false as "leaseExpired", false as "timedOut", null as "retryPolicy", ${columns}
+       exists (select from runplane.leases x where x.task_id = t.id) as leased, ${columns}
   from runplane.attempts a join runplane.tasks t on t.id = a.task_id
  where a.id = any($1)`;
 
-interface StoredAttempt extends Omit<AttemptRow, 'retryPolicy' | 'maxAttempts'> {
-  retryPolicy: Partial<RetryPolicy> | null;
+type Unfinished = Pick<AttemptRow, 'cancelRequested' | 'leaseExpired' | 'timedOut' | 'attemptsForgiven'> & {
   maxAttempts: number | null;
+  retryPolicy: Partial<RetryPolicy>;
+};
+type Identity = Omit<AttemptRow, keyof Unfinished | 'attempt' | 'leased' | 'reportedDigest'>;
+interface LeasedAttempt extends Identity {
+  unfinished: Unfinished | null;
 }
+type EndedAttempt = Identity & Pick<AttemptRow, 'attempt' | 'leased' | 'reportedDigest'>;
 
-/** The attempts with their tasks. The retry policy is read for those that may be repeated; others get the default. */
+/** The attempts with their tasks; what decides whether a task is repeated is read for those that may be. */
 export async function readAttempts(
   tx: Queryable,
   attemptIds: readonly string[],
   mayBeRepeated: readonly string[],
 ): Promise<AttemptRow[]> {
-  const leased = await tx.query<{ attempts: StoredAttempt[] | null }>({
+  const { rows } = await tx.query<{ attempts: LeasedAttempt[] | null }>({
     name: 'read-leased-attempts',
     text: readLeasedSql,
     values: [attemptIds, mayBeRepeated],
   });
-  const attempts = leased.rows[0]?.attempts ?? [];
-  if (attempts.length < attemptIds.length) {
-    const known = new Set(attempts.map(({ attemptId }) => attemptId));
-    const ended = await tx.query<StoredAttempt & Record<string, unknown>>({
-      name: 'read-ended-attempts',
-      text: readEndedSql,
-      values: [attemptIds.filter((id) => !known.has(id))],
-    });
-    attempts.push(...ended.rows);
-  }
-  return attempts.map((row) => {
-    const retryPolicy = { ...defaultRetryPolicy, ...row.retryPolicy };
-    return { ...row, retryPolicy, maxAttempts: row.maxAttempts ?? retryPolicy.maxAttempts };
+  const attempts = (rows[0]?.attempts ?? []).map((row) =>
+    attemptRow(row, 'RUNNING', null, true, row.unfinished),
+  );
+  if (attempts.length === attemptIds.length) return attempts;
+  const known = new Set(attempts.map(({ attemptId }) => attemptId));
+  const ended = await tx.query<EndedAttempt & Record<string, unknown>>({
+    name: 'read-ended-attempts',
+    text: readEndedSql,
+    values: [attemptIds.filter((id) => !known.has(id))],
   });
+  for (const row of ended.rows)
+    attempts.push(attemptRow(row, row.attempt, row.reportedDigest, row.leased, null));
+  return attempts;
+}
+
+/** Field by field, so that all rows have one shape and none is copied as a whole. */
+function attemptRow(
+  row: Identity,
+  attempt: AttemptStatus,
+  reportedDigest: Buffer | null,
+  leased: boolean,
+  unfinished: Unfinished | null,
+): AttemptRow {
+  const retryPolicy = unfinished ? { ...defaultRetryPolicy, ...unfinished.retryPolicy } : defaultRetryPolicy;
+  return {
+    attemptId: row.attemptId,
+    attempt,
+    reportedDigest,
+    number: row.number,
+    sequence: row.sequence,
+    taskId: row.taskId,
+    task: row.task,
+    leased,
+    step: row.step,
+    agentId: row.agentId,
+    serialKey: row.serialKey,
+    optional: row.optional,
+    runId: row.runId,
+    retryPolicy,
+    maxAttempts: unfinished?.maxAttempts ?? retryPolicy.maxAttempts,
+    attemptsForgiven: unfinished?.attemptsForgiven ?? 0,
+    cancelRequested: unfinished?.cancelRequested ?? false,
+    leaseExpired: unfinished?.leaseExpired ?? false,
+    timedOut: unfinished?.timedOut ?? false,
+  };
 }
 
 const historySql = `
 select task_id as "taskId", number, status, counted from runplane.attempts where task_id = any($1) order by task_id, number`;
 
-interface EndedAttempt {
+interface PastAttempt {
   taskId: string;
   number: number;
   status: AttemptStatus;
@@ -103,7 +138,7 @@ export async function readHistories(
   tasks: readonly Pick<AttemptRow, 'taskId' | 'attemptsForgiven'>[],
 ): Promise<Map<string, AttemptHistory>> {
   if (tasks.length === 0) return new Map();
-  const { rows } = await tx.query<EndedAttempt & Record<string, unknown>>({
+  const { rows } = await tx.query<PastAttempt & Record<string, unknown>>({
     name: 'read-histories',
     text: historySql,
     values: [tasks.map((task) => task.taskId)],
@@ -117,13 +152,13 @@ export async function readHistories(
   );
 }
 
-function groupByTask(rows: readonly EndedAttempt[]): Map<string, EndedAttempt[]> {
-  const groups = new Map<string, EndedAttempt[]>();
+function groupByTask(rows: readonly PastAttempt[]): Map<string, PastAttempt[]> {
+  const groups = new Map<string, PastAttempt[]>();
   for (const row of rows) groups.set(row.taskId, [...(groups.get(row.taskId) ?? []), row]);
   return groups;
 }
 
-function historyOf(attempts: readonly EndedAttempt[]): AttemptHistory {
+function historyOf(attempts: readonly PastAttempt[]): AttemptHistory {
   return {
     counted: attempts.filter((attempt) => attempt.counted).length,
     // Lost leases have a bound of their own: they neither count here nor break the row.

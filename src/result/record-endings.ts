@@ -95,9 +95,9 @@ async function decide(
     withHistory.map(({ row }) => row),
   );
   return candidates.map(({ row, report }) => {
-    const ending: Ending = report ? { by: 'REPORT', ...report } : { by: 'SWEEPER' };
+    const ending: Ending = report ? { by: 'REPORT', report } : { by: 'SWEEPER' };
     const history = histories.get(row.taskId) ?? noHistory;
-    return { row, report, decision: decideResult(ending, { ...row, history }, Math.random()) };
+    return { row, report, decision: decideResult(ending, row, history, Math.random()) };
   });
 }
 

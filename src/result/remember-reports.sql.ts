@@ -15,7 +15,7 @@ export async function rememberReports(
   if (reports.length === 0) return;
   const rows = reports.map(({ attemptId, report }) => ({
     attempt_id: attemptId,
-    digest: report.digest.toString('hex'),
+    digest: report.digest,
     sanitized: report.sanitized,
     trace_id: report.traceId,
     external_run_id: report.externalRunId,

@@ -39,7 +39,7 @@ export class TransitionBuilder {
       status: decision.attempt,
       counted: decision.counted || undefined,
       sanitized: report?.sanitized || undefined,
-      digest: report?.digest.toString('hex'),
+      digest: report?.digest,
       error_code: error?.code,
       error_kind: error?.kind,
       error_message: error?.message ?? undefined,
