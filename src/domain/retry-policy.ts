@@ -24,13 +24,31 @@ export interface RetryPolicy {
   overrides: RetryOverride[];
 }
 
+/** The delays of a policy that gives none of its own. */
+export const defaultDelays: Record<Backoff, Pick<RetryPolicy, 'initialDelaySeconds' | 'maxDelaySeconds'>> = {
+  FIXED: { initialDelaySeconds: 10, maxDelaySeconds: 600 },
+  LINEAR: { initialDelaySeconds: 5, maxDelaySeconds: 30 },
+  EXPONENTIAL: { initialDelaySeconds: 10, maxDelaySeconds: 600 },
+};
+
+/** Part of every policy that has no rule of its own for the code. */
+const shippedOverrides: readonly RetryOverride[] = [
+  // Who holds the lock is done soon, however often it was in the way: the delay does not grow.
+  { code: 'LOCK_CONFLICT', retry: true, delaySeconds: 15, countsAttempt: true },
+];
+
+/** A policy's own rules and the shipped ones beside them. */
+export const withShippedOverrides = (own: readonly RetryOverride[]): RetryOverride[] => [
+  ...own,
+  ...shippedOverrides.filter(({ code }) => own.every((override) => override.code !== code)),
+];
+
 export const defaultRetryPolicy: RetryPolicy = {
   maxAttempts: 3,
   backoff: 'EXPONENTIAL',
-  initialDelaySeconds: 10,
-  maxDelaySeconds: 600,
+  ...defaultDelays.EXPONENTIAL,
   jitter: 0.1,
-  overrides: [],
+  overrides: withShippedOverrides([]),
 };
 
 /** Ends in a row that spend no attempt; the next one counts, so that nothing is retried for ever. */

@@ -29,11 +29,17 @@ export const RetryPolicyRef = builder.objectRef<RetryPolicy>('RetryPolicy').impl
     initialDelaySeconds: t.exposeFloat('initialDelaySeconds', {
       description: 'Seconds before the second attempt.',
     }),
-    maxDelaySeconds: t.exposeFloat('maxDelaySeconds', { description: 'No delay is longer, in seconds.' }),
-    jitter: t.exposeFloat('jitter', { description: 'Share of the delay that is random around it, 0 to 1.' }),
+    maxDelaySeconds: t.exposeFloat('maxDelaySeconds', {
+      description: 'No delay grows longer before its jitter, in seconds.',
+    }),
+    jitter: t.exposeFloat('jitter', {
+      description:
+        'Share of the delay that is random around it, 0 to 1: 0.1 makes 10 s anything from 9 to 11 s. A retryAfterSeconds is only made longer.',
+    }),
     overrides: t.field({
       type: [RetryOverrideRef],
-      description: 'Rules for single error codes.',
+      description:
+        'Rules for single error codes, with the shipped one: LOCK_CONFLICT is repeated after 15 s, unless the policy has a rule of its own for it.',
       resolve: ({ overrides }) => overrides,
     }),
   }),
@@ -54,9 +60,19 @@ export const RetryPolicyInput = builder.inputType('RetryPolicyInput', {
   fields: (t) => ({
     maxAttempts: t.int({ description: 'Attempts that count before the task fails, 1 to 1000; default 3.' }),
     backoff: t.field({ type: BackoffEnum, description: 'How the delay grows; default EXPONENTIAL.' }),
-    initialDelaySeconds: t.float({ description: 'Seconds before the second attempt; default 10.' }),
-    maxDelaySeconds: t.float({ description: 'No delay is longer, in seconds; default 600.' }),
+    initialDelaySeconds: t.float({
+      description:
+        'Seconds before the second attempt, and the step of LINEAR; 0 to 2,592,000; default 10, with LINEAR 5.',
+    }),
+    maxDelaySeconds: t.float({
+      description:
+        'No delay grows longer before its jitter; seconds, 0 to 2,592,000; default 600, with LINEAR 30, and no less than initialDelaySeconds.',
+    }),
     jitter: t.float({ description: 'Share of the delay that is random around it, 0 to 1; default 0.1.' }),
-    overrides: t.field({ type: [RetryOverrideInput], description: 'Rules for single error codes.' }),
+    overrides: t.field({
+      type: [RetryOverrideInput],
+      description:
+        'Rules for single error codes, at most 100. LOCK_CONFLICT has a shipped one (15 s, counts) that a rule of your own replaces.',
+    }),
   }),
 });

@@ -1,5 +1,11 @@
 import { limits } from '../domain/limits.ts';
-import { defaultRetryPolicy, type RetryOverride, type RetryPolicy } from '../domain/retry-policy.ts';
+import {
+  defaultDelays,
+  defaultRetryPolicy,
+  type RetryOverride,
+  type RetryPolicy,
+  withShippedOverrides,
+} from '../domain/retry-policy.ts';
 import { parseInteger, parseName } from '../domain/text.ts';
 import { parseNumber, refuseDuplicates, refuseTooMany } from './parse-fields.ts';
 import type { RetryOverrideInput, RetryPolicyInput } from './types.ts';
@@ -12,6 +18,12 @@ const maxOverrides = 100;
 export function parseRetryPolicy(input: RetryPolicyInput | null | undefined, field: string): RetryPolicy {
   const given = input ?? {};
   const fallback = defaultRetryPolicy;
+  const backoff = given.backoff ?? fallback.backoff;
+  const delays = defaultDelays[backoff];
+  const initialDelaySeconds = parseDelay(
+    given.initialDelaySeconds ?? delays.initialDelaySeconds,
+    `${field}.initialDelaySeconds`,
+  );
   return {
     maxAttempts: parseInteger(
       given.maxAttempts ?? fallback.maxAttempts,
@@ -19,17 +31,15 @@ export function parseRetryPolicy(input: RetryPolicyInput | null | undefined, fie
       1,
       limits.maxAttempts,
     ),
-    backoff: given.backoff ?? fallback.backoff,
-    initialDelaySeconds: parseDelay(
-      given.initialDelaySeconds ?? fallback.initialDelaySeconds,
-      `${field}.initialDelaySeconds`,
-    ),
+    backoff,
+    initialDelaySeconds,
     maxDelaySeconds: parseDelay(
-      given.maxDelaySeconds ?? fallback.maxDelaySeconds,
+      // A default must not cut the delay that was asked for.
+      given.maxDelaySeconds ?? Math.max(delays.maxDelaySeconds, initialDelaySeconds),
       `${field}.maxDelaySeconds`,
     ),
     jitter: parseNumber(given.jitter ?? fallback.jitter, `${field}.jitter`, 0, 1),
-    overrides: parseOverrides(given.overrides ?? fallback.overrides, `${field}.overrides`),
+    overrides: withShippedOverrides(parseOverrides(given.overrides ?? [], `${field}.overrides`)),
   };
 }
 

@@ -30,7 +30,7 @@ describe('saveAgent', () => {
         initialDelaySeconds: 10,
         maxDelaySeconds: 600,
         jitter: 0.1,
-        overrides: [],
+        overrides: [{ code: 'LOCK_CONFLICT', retry: true, delaySeconds: 15, countsAttempt: true }],
       },
       leaseSeconds: 60,
       timeoutSeconds: null,
