@@ -21,6 +21,7 @@ CREATE TABLE "runplane"."agents" (
 	"description" text,
 	"dispatch_kind" "runplane"."dispatch_kind" NOT NULL,
 	"handler" text,
+	"batch_by_serial_key" boolean DEFAULT false NOT NULL,
 	"queue_id" uuid NOT NULL,
 	"max_concurrent_tasks" integer,
 	"retry_policy" jsonb NOT NULL,
@@ -35,6 +36,7 @@ CREATE TABLE "runplane"."agents" (
 	CONSTRAINT "agents_name_unique" UNIQUE("name"),
 	CONSTRAINT "agents_name" CHECK (btrim("runplane"."agents"."name") <> ''),
 	CONSTRAINT "agents_handler" CHECK (("runplane"."agents"."dispatch_kind" = 'INLINE') = ("runplane"."agents"."handler" is not null)),
+	CONSTRAINT "agents_batch" CHECK ("runplane"."agents"."dispatch_kind" = 'PULL' or not "runplane"."agents"."batch_by_serial_key"),
 	CONSTRAINT "agents_limit" CHECK ("runplane"."agents"."max_concurrent_tasks" >= 0),
 	CONSTRAINT "agents_lease" CHECK ("runplane"."agents"."lease_seconds" between 5 and 3600),
 	CONSTRAINT "agents_timeout" CHECK ("runplane"."agents"."timeout_seconds" between 1 and 86400),
@@ -123,13 +125,16 @@ CREATE TABLE "runplane"."throttles" (
 	"id" uuid PRIMARY KEY NOT NULL,
 	"name" text NOT NULL,
 	"max_concurrent_tasks" integer,
+	"max_tokens_per_minute" integer,
+	"max_requests_per_minute" integer,
+	"max_requests_per_second" integer,
 	"not_before" timestamp (3) with time zone,
 	"version" integer DEFAULT 1 NOT NULL,
 	"created_at" timestamp (3) with time zone DEFAULT runplane.clock() NOT NULL,
 	"updated_at" timestamp (3) with time zone DEFAULT runplane.clock() NOT NULL,
 	CONSTRAINT "throttles_name_unique" UNIQUE("name"),
 	CONSTRAINT "throttles_name" CHECK (btrim("runplane"."throttles"."name") <> ''),
-	CONSTRAINT "throttles_limits" CHECK ("runplane"."throttles"."max_concurrent_tasks" >= 0)
+	CONSTRAINT "throttles_limits" CHECK (least("runplane"."throttles"."max_concurrent_tasks", "runplane"."throttles"."max_tokens_per_minute", "runplane"."throttles"."max_requests_per_minute", "runplane"."throttles"."max_requests_per_second") >= 0)
 );
 --> statement-breakpoint
 CREATE TABLE "runplane"."knowledge_chat_audit" (
@@ -215,6 +220,91 @@ CREATE TABLE "runplane"."workers" (
 	"last_seen_at" timestamp (3) with time zone DEFAULT runplane.clock() NOT NULL,
 	CONSTRAINT "workers_worker_key_unique" UNIQUE("worker_key"),
 	CONSTRAINT "workers_slots" CHECK ("runplane"."workers"."slots" >= 0)
+);
+--> statement-breakpoint
+CREATE TABLE "runplane"."customer_turns" (
+	"queue_id" uuid NOT NULL,
+	"priority" smallint NOT NULL,
+	"customer" text NOT NULL,
+	"turn" bigint NOT NULL,
+	"given" integer NOT NULL,
+	CONSTRAINT "customer_turns_queue_id_priority_customer_pk" PRIMARY KEY("queue_id","priority","customer")
+);
+--> statement-breakpoint
+CREATE TABLE "runplane"."delayed_tasks" (
+	"available_at" timestamp (3) with time zone NOT NULL,
+	"task_id" uuid NOT NULL,
+	"run_id" uuid NOT NULL,
+	"agent_id" uuid NOT NULL,
+	"sequence" integer NOT NULL,
+	"attempts" integer NOT NULL,
+	"reason" "runplane"."delay_reason" NOT NULL,
+	"since" timestamp (3) with time zone NOT NULL,
+	CONSTRAINT "delayed_tasks_available_at_task_id_pk" PRIMARY KEY("available_at","task_id")
+);
+--> statement-breakpoint
+CREATE TABLE "runplane"."lane_turns" (
+	"queue_id" uuid NOT NULL,
+	"priority" smallint NOT NULL,
+	"turn" bigint NOT NULL,
+	"at" timestamp (3) with time zone NOT NULL,
+	CONSTRAINT "lane_turns_queue_id_priority_pk" PRIMARY KEY("queue_id","priority")
+);
+--> statement-breakpoint
+CREATE TABLE "runplane"."leases" (
+	"attempt_id" uuid PRIMARY KEY NOT NULL,
+	"task_id" uuid NOT NULL,
+	"run_id" uuid NOT NULL,
+	"agent_id" uuid NOT NULL,
+	"claim_seq" bigint NOT NULL,
+	"number" integer NOT NULL,
+	"sequence" integer NOT NULL,
+	"worker_id" uuid NOT NULL,
+	"claim_key" text,
+	"pool_id" uuid,
+	"estimated_tokens" bigint,
+	"settled_tokens" bigint DEFAULT 0 NOT NULL,
+	"lease_seconds" integer NOT NULL,
+	"started_at" timestamp (3) with time zone NOT NULL,
+	"expires_at" timestamp (3) with time zone NOT NULL,
+	"timeout_at" timestamp (3) with time zone,
+	"cancel_deadline" timestamp (3) with time zone,
+	CONSTRAINT "leases_task_id_unique" UNIQUE("task_id")
+);
+--> statement-breakpoint
+CREATE TABLE "runplane"."ready_tasks" (
+	"agent_id" uuid NOT NULL,
+	"priority_key" smallint NOT NULL,
+	"turn" bigint NOT NULL,
+	"rank" bigint NOT NULL,
+	"task_id" uuid NOT NULL,
+	"run_id" uuid NOT NULL,
+	"sequence" integer NOT NULL,
+	"attempts" integer NOT NULL,
+	"ready_at" timestamp (3) with time zone NOT NULL,
+	CONSTRAINT "ready_tasks_agent_id_priority_key_turn_rank_pk" PRIMARY KEY("agent_id","priority_key","turn","rank")
+);
+--> statement-breakpoint
+CREATE TABLE "runplane"."serial_tasks" (
+	"agent_id" uuid NOT NULL,
+	"serial_key" text NOT NULL,
+	"rank" bigint NOT NULL,
+	"task_id" uuid NOT NULL,
+	"run_id" uuid NOT NULL,
+	"sequence" integer NOT NULL,
+	"attempts" integer NOT NULL,
+	"since" timestamp (3) with time zone NOT NULL,
+	CONSTRAINT "serial_tasks_agent_id_serial_key_rank_pk" PRIMARY KEY("agent_id","serial_key","rank"),
+	CONSTRAINT "serial_tasks_task_id_unique" UNIQUE("task_id")
+);
+--> statement-breakpoint
+CREATE TABLE "runplane"."task_progress" (
+	"task_id" uuid PRIMARY KEY NOT NULL,
+	"attempt_id" uuid NOT NULL,
+	"progress" double precision,
+	"checkpoint" jsonb,
+	"updated_at" timestamp (3) with time zone NOT NULL,
+	CONSTRAINT "task_progress_range" CHECK ("runplane"."task_progress"."progress" between 0 and 1)
 );
 --> statement-breakpoint
 CREATE TABLE "runplane"."assets" (
@@ -311,6 +401,37 @@ CREATE TABLE "runplane"."usage" (
 	CONSTRAINT "usage_cost" CHECK ("runplane"."usage"."llm_cost" >= 0)
 );
 --> statement-breakpoint
+CREATE TABLE "runplane"."agent_estimates" (
+	"agent_id" uuid PRIMARY KEY NOT NULL,
+	"tokens" bigint NOT NULL,
+	"seconds" double precision NOT NULL,
+	"attempts" integer NOT NULL,
+	"updated_at" timestamp (3) with time zone NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "runplane"."settled_attempts" (
+	"id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "runplane"."settled_attempts_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"agent_id" uuid NOT NULL,
+	"tokens" bigint NOT NULL,
+	"seconds" double precision NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "runplane"."throttle_heads" (
+	"throttle_id" uuid PRIMARY KEY NOT NULL,
+	"task_id" uuid NOT NULL,
+	"tokens" bigint NOT NULL,
+	"since" timestamp (3) with time zone NOT NULL,
+	"seen_at" timestamp (3) with time zone NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "runplane"."throttle_use" (
+	"id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "runplane"."throttle_use_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"throttle_id" uuid NOT NULL,
+	"at" timestamp (3) with time zone NOT NULL,
+	"tokens" bigint NOT NULL,
+	"requests" integer NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "runplane"."change_log" (
 	"xid" "xid8" DEFAULT pg_current_xact_id() NOT NULL,
 	"id" bigint GENERATED ALWAYS AS IDENTITY (sequence name "runplane"."change_log_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
@@ -326,18 +447,6 @@ CREATE TABLE "runplane"."change_log" (
 	"reason" text,
 	"at" timestamp (3) with time zone NOT NULL,
 	CONSTRAINT "change_log_xid_id_pk" PRIMARY KEY("xid","id")
-);
---> statement-breakpoint
-CREATE TABLE "runplane"."delayed_tasks" (
-	"available_at" timestamp (3) with time zone NOT NULL,
-	"task_id" uuid NOT NULL,
-	"run_id" uuid NOT NULL,
-	"agent_id" uuid NOT NULL,
-	"sequence" integer NOT NULL,
-	"attempts" integer NOT NULL,
-	"reason" "runplane"."delay_reason" NOT NULL,
-	"since" timestamp (3) with time zone NOT NULL,
-	CONSTRAINT "delayed_tasks_available_at_task_id_pk" PRIMARY KEY("available_at","task_id")
 );
 --> statement-breakpoint
 CREATE TABLE "runplane"."events" (
@@ -364,36 +473,6 @@ CREATE TABLE "runplane"."idempotency_records" (
 	"position" "xid8" DEFAULT pg_snapshot_xmin(pg_current_snapshot()) NOT NULL,
 	"created_at" timestamp (3) with time zone DEFAULT runplane.clock() NOT NULL,
 	CONSTRAINT "idempotency_records_kind_scope_key_hash_pk" PRIMARY KEY("kind","scope","key_hash")
-);
---> statement-breakpoint
-CREATE TABLE "runplane"."leases" (
-	"attempt_id" uuid PRIMARY KEY NOT NULL,
-	"task_id" uuid NOT NULL,
-	"run_id" uuid NOT NULL,
-	"agent_id" uuid NOT NULL,
-	"claim_seq" bigint NOT NULL,
-	"number" integer NOT NULL,
-	"sequence" integer NOT NULL,
-	"worker_id" uuid NOT NULL,
-	"claim_key" text,
-	"lease_seconds" integer NOT NULL,
-	"started_at" timestamp (3) with time zone NOT NULL,
-	"expires_at" timestamp (3) with time zone NOT NULL,
-	"timeout_at" timestamp (3) with time zone,
-	"cancel_deadline" timestamp (3) with time zone,
-	CONSTRAINT "leases_task_id_unique" UNIQUE("task_id")
-);
---> statement-breakpoint
-CREATE TABLE "runplane"."ready_tasks" (
-	"agent_id" uuid NOT NULL,
-	"priority_key" smallint NOT NULL,
-	"rank" bigint NOT NULL,
-	"task_id" uuid NOT NULL,
-	"run_id" uuid NOT NULL,
-	"sequence" integer NOT NULL,
-	"attempts" integer NOT NULL,
-	"ready_at" timestamp (3) with time zone NOT NULL,
-	CONSTRAINT "ready_tasks_agent_id_priority_key_rank_task_id_pk" PRIMARY KEY("agent_id","priority_key","rank","task_id")
 );
 --> statement-breakpoint
 CREATE TABLE "runplane"."runs" (
@@ -427,28 +506,6 @@ CREATE TABLE "runplane"."runs" (
 	CONSTRAINT "runs_terminal_has_no_open_task" CHECK ("runplane"."runs"."finished_at" is null or "runplane"."runs"."open_tasks" = 0)
 );
 --> statement-breakpoint
-CREATE TABLE "runplane"."serial_tasks" (
-	"agent_id" uuid NOT NULL,
-	"serial_key" text NOT NULL,
-	"rank" bigint NOT NULL,
-	"task_id" uuid NOT NULL,
-	"run_id" uuid NOT NULL,
-	"sequence" integer NOT NULL,
-	"attempts" integer NOT NULL,
-	"since" timestamp (3) with time zone NOT NULL,
-	CONSTRAINT "serial_tasks_agent_id_serial_key_rank_pk" PRIMARY KEY("agent_id","serial_key","rank"),
-	CONSTRAINT "serial_tasks_task_id_unique" UNIQUE("task_id")
-);
---> statement-breakpoint
-CREATE TABLE "runplane"."task_progress" (
-	"task_id" uuid PRIMARY KEY NOT NULL,
-	"attempt_id" uuid NOT NULL,
-	"progress" double precision,
-	"checkpoint" jsonb,
-	"updated_at" timestamp (3) with time zone NOT NULL,
-	CONSTRAINT "task_progress_range" CHECK ("runplane"."task_progress"."progress" between 0 and 1)
-);
---> statement-breakpoint
 CREATE TABLE "runplane"."tasks" (
 	"id" uuid PRIMARY KEY NOT NULL,
 	"run_id" uuid NOT NULL,
@@ -457,6 +514,7 @@ CREATE TABLE "runplane"."tasks" (
 	"state" "runplane"."task_state" NOT NULL,
 	"priority" smallint NOT NULL,
 	"rank" bigint,
+	"turn" bigint,
 	"serial_key" text,
 	"input" jsonb,
 	"output" jsonb,
@@ -497,15 +555,17 @@ CREATE UNIQUE INDEX "agent_throttles_by_throttle" ON "runplane"."agent_throttles
 CREATE INDEX "knowledge_events_by_type" ON "runplane"."knowledge_events" USING btree ("event_type");--> statement-breakpoint
 CREATE INDEX "knowledge_events_by_correlation" ON "runplane"."knowledge_events" USING btree ("correlation_id");--> statement-breakpoint
 CREATE INDEX "knowledge_events_by_day" ON "runplane"."knowledge_events" USING btree (((created_at at time zone 'UTC')::date));--> statement-breakpoint
+CREATE INDEX "leases_by_agent" ON "runplane"."leases" USING btree ("agent_id","claim_seq");--> statement-breakpoint
+CREATE INDEX "leases_by_claim" ON "runplane"."leases" USING btree ("worker_id","claim_key") WHERE "runplane"."leases"."claim_key" is not null;--> statement-breakpoint
 CREATE INDEX "materialization_inputs_by_input" ON "runplane"."materialization_inputs" USING btree ("input_id");--> statement-breakpoint
 CREATE INDEX "materializations_by_correlation" ON "runplane"."materializations" USING btree ("correlation_id","asset_id");--> statement-breakpoint
 CREATE INDEX "materializations_by_task" ON "runplane"."materializations" USING btree ("task_id");--> statement-breakpoint
 CREATE UNIQUE INDEX "usage_by_response" ON "runplane"."usage" USING btree ("response_id") WHERE "runplane"."usage"."response_id" is not null;--> statement-breakpoint
 CREATE INDEX "usage_by_task" ON "runplane"."usage" USING btree ("task_id");--> statement-breakpoint
 CREATE INDEX "usage_by_run" ON "runplane"."usage" USING btree ("run_id");--> statement-breakpoint
+CREATE INDEX "settled_attempts_by_agent" ON "runplane"."settled_attempts" USING btree ("agent_id","id");--> statement-breakpoint
+CREATE INDEX "throttle_use_by_time" ON "runplane"."throttle_use" USING btree ("throttle_id","at");--> statement-breakpoint
 CREATE INDEX "events_by_correlation" ON "runplane"."events" USING btree ("correlation_id");--> statement-breakpoint
-CREATE INDEX "leases_by_agent" ON "runplane"."leases" USING btree ("agent_id","claim_seq");--> statement-breakpoint
-CREATE INDEX "leases_by_claim" ON "runplane"."leases" USING btree ("worker_id","claim_key") WHERE "runplane"."leases"."claim_key" is not null;--> statement-breakpoint
 CREATE INDEX "runs_by_correlation" ON "runplane"."runs" USING btree ("correlation_id");--> statement-breakpoint
 CREATE UNIQUE INDEX "runs_by_event_and_route" ON "runplane"."runs" USING btree ("event_id","route") WHERE "runplane"."runs"."event_id" is not null;--> statement-breakpoint
 CREATE INDEX "tasks_by_run" ON "runplane"."tasks" USING btree ("run_id");

@@ -10,7 +10,7 @@ import type { ServedPool } from './inline-pools.sql.ts';
 export interface InlinePoolOptions {
   handlers: ReadonlyMap<string, InlineHandler>;
   results: ResultRecorder;
-  claim: (agentIds: readonly string[], limit: number) => Promise<ClaimedTask[]>;
+  claim: (served: ServedPool, limit: number) => Promise<ClaimedTask[]>;
   onError: (error: unknown, what: string) => void;
 }
 
@@ -100,7 +100,7 @@ export class InlinePool {
     if (limit <= 0 || (this.#waiting.length > 0 && limit < this.served.slots / 2)) return;
     this.#claiming = true;
     this.#mayHaveMore = false;
-    this.#options.claim(this.served.agentIds, limit).then(
+    this.#options.claim(this.served, limit).then(
       (tasks) => {
         this.#claiming = false;
         if (tasks.length === limit) this.#mayHaveMore = true;

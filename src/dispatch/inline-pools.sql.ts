@@ -2,6 +2,7 @@ import type { Queryable } from '../db/pool.ts';
 
 /** A pool as this process serves it: the inline agents whose handlers are here, and the slots for them. */
 export interface ServedPool {
+  poolId: string;
   pool: string;
   slots: number;
   agentIds: string[];
@@ -9,8 +10,9 @@ export interface ServedPool {
 }
 
 const servedSql = `
-select p.name as pool, p.slots_per_replica as slots, array_agg(a.id) as "agentIds", array_agg(a.name) as agents
-  from runplane.agents a join runplane.queues q on q.id = a.queue_id join runplane.pools p on p.id = q.pool_id
+select p.id as "poolId", p.name as pool, p.slots_per_replica as slots, array_agg(a.id) as "agentIds", array_agg(a.name) as agents
+  from runplane.agents a join runplane.queues q on q.id = a.queue_id
+  join runplane.pools p on p.id = q.pool_id or p.elastic and q.shared_weight > 0
  where a.dispatch_kind = 'INLINE' and a.handler = any($1)
  group by p.id order by p.name`;
 

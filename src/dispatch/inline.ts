@@ -130,13 +130,14 @@ export class InlineDispatch {
       handlers,
       results,
       onError,
-      claim: async (agentIds, limit) => {
+      claim: async ({ poolId, agentIds }, limit) => {
         if (this.#workerId === null || agentIds.length === 0) return [];
         const claimed = await claimTasks(db, {
           agentIds,
           limit,
           workerId: this.#workerId,
           claimKey: null,
+          poolId,
           leaseSeconds: null,
         });
         if (claimed.length > 0) onCommit();

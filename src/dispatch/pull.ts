@@ -53,8 +53,9 @@ export function createPullDispatch(options: PullDispatchOptions): PullDispatch &
   const claim = async (input: ClaimTasksInput, clientGone?: AbortSignal): Promise<ClaimTasksOutcome> => {
     const request = parsed(() => parseClaim(input));
     if (isInvalidInput(request)) return request;
-    const agents = await findAgents(db, request);
-    if (isInvalidInput(agents)) return agents;
+    const found = await findAgents(db, request);
+    if (isInvalidInput(found)) return found;
+    const { poolId, agents } = found;
     const workerId = await workers.seen({
       workerKey: request.workerKey,
       name: request.name ?? request.workerKey,
@@ -71,7 +72,14 @@ export function createPullDispatch(options: PullDispatchOptions): PullDispatch &
     try {
       return await claimUntil(
         end.signal,
-        { ...request, agentIds: agents.map(({ id }) => id), workerId },
+        {
+          ...request,
+          // Without a key it is still a pull worker's.
+          claimKey: request.claimKey ?? '',
+          agentIds: agents.map(({ id }) => id),
+          poolId,
+          workerId,
+        },
         clientGone,
       );
     } finally {
@@ -83,7 +91,7 @@ export function createPullDispatch(options: PullDispatchOptions): PullDispatch &
 
   const claimUntil = async (
     end: AbortSignal,
-    request: Claim & ClaimRequest,
+    request: Pick<Claim, 'waitMs'> & ClaimRequest,
     clientGone?: AbortSignal,
   ): Promise<ClaimTasksOutcome> => {
     for (;;) {
@@ -180,24 +188,37 @@ function parseClaim(input: ClaimTasksInput): Claim {
 }
 
 const agentsSql = `
-select a.id, a.name, a.dispatch_kind as dispatch, p.name as pool
-  from runplane.agents a join runplane.queues q on q.id = a.queue_id join runplane.pools p on p.id = q.pool_id
- where ($1::text[] is null or a.name = any($1)) and ($2::text is null or p.name = $2 or a.name = any($1))`;
+with pool as materialized (select p.id, p.elastic from runplane.pools p where p.name = $2)
+select (select id from pool) as "poolId", coalesce(json_agg(json_build_object('id', a.id, 'name', a.name, 'dispatch', a.dispatch_kind, 'served',
+         $2::text is null or q.pool_id = p.id or coalesce(p.elastic, false) and q.shared_weight > 0)), '[]') as agents
+  from runplane.agents a join runplane.queues q on q.id = a.queue_id left join pool p on true
+ where $1::text[] is null or a.name = any($1)`;
+
+interface AgentToClaim {
+  id: string;
+  name: string;
+  dispatch: string;
+  /** The pool that was named runs its queue, or borrows from it. */
+  served: boolean;
+}
 
 async function findAgents(db: Database, claim: Claim) {
-  const { rows } = await db.query<{ id: string; name: string; dispatch: string; pool: string }>({
+  const { rows } = await db.query<{ poolId: string | null; agents: AgentToClaim[] }>({
     name: 'agents-to-claim',
     text: agentsSql,
     values: [claim.agents, claim.pool],
   });
+  const { poolId = null, agents = [] } = rows[0] ?? {};
   return parsed(() => {
     for (const [i, name] of claim.agents?.entries() ?? []) {
-      const agent = rows.find((row) => row.name === name);
+      const agent = agents.find((known) => known.name === name);
       if (!agent) throw new InvalidInputError(`agents[${i}]`, `There is no agent ${JSON.stringify(name)}.`);
       if (agent.dispatch !== 'PULL')
         throw new InvalidInputError(`agents[${i}]`, `Agent ${name} is not dispatched to workers.`);
     }
-    return rows.filter((row) => row.dispatch === 'PULL' && (claim.pool === null || row.pool === claim.pool));
+    if (claim.pool !== null && poolId === null)
+      throw new InvalidInputError('pool', `There is no pool ${JSON.stringify(claim.pool)}.`);
+    return { poolId, agents: agents.filter(({ dispatch, served }) => dispatch === 'PULL' && served) };
   });
 }
 

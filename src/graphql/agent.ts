@@ -6,16 +6,17 @@ import { RetryPolicyInput, RetryPolicyRef } from './retry-policy.ts';
 import { change, saveResult } from './save.ts';
 import { need } from './scopes.ts';
 
-const PullDispatchRef = builder.objectRef<{ kind: 'PullDispatch' }>('PullDispatch').implement({
-  description: 'Workers ask for work with claimTasks.',
-  fields: (t) => ({
-    batchBySerialKey: t.boolean({
-      description:
-        'Whether all waiting tasks of one serial key are claimed together. They are not, so false.',
-      resolve: () => false,
+const PullDispatchRef = builder
+  .objectRef<{ kind: 'PullDispatch'; batchBySerialKey: boolean }>('PullDispatch')
+  .implement({
+    description: 'Workers ask for work with claimTasks.',
+    fields: (t) => ({
+      batchBySerialKey: t.exposeBoolean('batchBySerialKey', {
+        description:
+          'Whether all waiting tasks of one serial key are claimed together, as far as limits and the claim leave room.',
+      }),
     }),
-  }),
-});
+  });
 const InlineDispatchRef = builder
   .objectRef<{ kind: 'InlineDispatch'; handler: string }>('InlineDispatch')
   .implement({
@@ -27,8 +28,10 @@ const Dispatch = builder.unionType('Dispatch', {
   types: [PullDispatchRef, InlineDispatchRef],
   resolveType: ({ kind }) => kind,
 });
-const toDispatch = ({ handler }: AgentRow) =>
-  handler === null ? ({ kind: 'PullDispatch' } as const) : ({ kind: 'InlineDispatch', handler } as const);
+const toDispatch = ({ handler, batchBySerialKey }: AgentRow) =>
+  handler === null
+    ? ({ kind: 'PullDispatch', batchBySerialKey } as const)
+    : ({ kind: 'InlineDispatch', handler } as const);
 
 AgentRef.implement({
   description:
@@ -90,7 +93,7 @@ const PullDispatchInput = builder.inputType('PullDispatchInput', {
   description: 'Workers ask for work with claimTasks.',
   fields: (t) => ({
     batchBySerialKey: t.boolean({
-      description: 'Claim all tasks of a serial key together. True is refused for now.',
+      description: 'Claim all waiting tasks of a serial key together; default false.',
     }),
   }),
 });

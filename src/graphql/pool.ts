@@ -10,10 +10,12 @@ PoolRef.implement({
     id: t.id(idOf('pool')),
     name: t.exposeString('name', { description: 'Unique; never changes.' }),
     slotsPerReplica: t.exposeInt('slotsPerReplica', {
-      description: 'Tasks at once on each process, 0 to 1,000.',
+      description:
+        'Tasks at once on each server replica, and on each pull worker that claims for the pool; 0 to 1,000.',
     }),
     elastic: t.exposeBoolean('elastic', {
-      description: 'Whether it borrows from the queues of other pools.',
+      description:
+        "Whether it also runs tasks of other pools' queues that have a sharedWeight, by these weights.",
     }),
     queues: t.field({
       type: [QueueRef],
@@ -35,7 +37,7 @@ PoolRef.implement({
     }),
     busySlots: t.int({
       nullable: true,
-      description: "Tasks of the pool's queues that these processes run now.",
+      description: 'Slots of all of them that are taken now.',
       resolve: async (pool, _, { loaders }) => (await loaders.poolUse(pool.id))?.busySlots,
     }),
     version: t.exposeInt('version', { description: 'Raised by every change.' }),
@@ -49,7 +51,7 @@ const SavePoolInput = builder.inputType('SavePoolInput', {
     slotsPerReplica: t.int({ required: true, description: '0 to 1,000.' }),
     elastic: t.boolean({
       description:
-        'Whether it borrows from the queues of other pools; default false. Nothing is borrowed yet.',
+        "Whether it also runs tasks of other pools' queues that have a sharedWeight; default false.",
     }),
     ifVersion: t.int({ description: 'Refuse it unless the pool has this version.' }),
   }),

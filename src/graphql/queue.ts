@@ -43,10 +43,11 @@ QueueRef.implement({
     }),
     weight: t.exposeInt('weight', {
       description:
-        'Its share of its pool, 0 to 100. Claims do not look at it yet: they go by priority and age.',
+        'Its share of the claims of its pool while all queues are busy, 0 to 100; 0 gets what the others leave. An idle share is used by the others.',
     }),
     sharedWeight: t.exposeInt('sharedWeight', {
-      description: 'Its share of elastic pools, 0 to 100. Claims do not look at it yet.',
+      description:
+        'Its share of elastic pools, which lend it their slots, 0 to 100; 0 is none: it keeps to its own pool.',
     }),
     paused: t.exposeBoolean('paused', {
       description: 'Whether nothing of it is claimed. What runs goes on.',
@@ -68,10 +69,10 @@ const SaveQueueInput = builder.inputType('SaveQueueInput', {
     pool: t.string({ required: true, description: 'Name of its pool.' }),
     weight: t.int({
       description:
-        'Its share of its pool, 0 to 100. Claims do not look at it yet: they go by priority and age.',
+        'Its share of the claims of its pool while all queues are busy, 0 to 100; 0 gets what the others leave. Default 1.',
     }),
     sharedWeight: t.int({
-      description: 'Its share of elastic pools, 0 to 100. Claims do not look at it yet.',
+      description: 'Its share of elastic pools, which lend it their slots, 0 to 100; 0 is none. Default 0.',
     }),
     ifVersion: t.int({ description: 'Refuse it unless the queue has this version.' }),
   }),

@@ -1,9 +1,21 @@
+import type { ThrottleRow } from '../read/throttles.ts';
 import { builder } from './builder.ts';
 import { pageArgs, ThrottleConnection } from './connections.ts';
 import { ThrottleModeEnum } from './enums.ts';
 import { AgentRef, idOf, Node, ThrottleRef } from './refs.ts';
 import { change, saveResult } from './save.ts';
 import { need } from './scopes.ts';
+
+type ThrottleMode = 'UNLIMITED' | 'CONCURRENCY' | 'TOKEN_BUDGET' | 'REQUEST_RATE' | 'COMBINED';
+
+function throttleMode(throttle: ThrottleRow): ThrottleMode {
+  const { maxConcurrentTasks, maxTokensPerMinute, maxRequestsPerMinute, maxRequestsPerSecond } = throttle;
+  const kinds: ThrottleMode[] = [];
+  if (maxConcurrentTasks !== null) kinds.push('CONCURRENCY');
+  if (maxTokensPerMinute !== null) kinds.push('TOKEN_BUDGET');
+  if (maxRequestsPerMinute !== null || maxRequestsPerSecond !== null) kinds.push('REQUEST_RATE');
+  return kinds.length > 1 ? 'COMBINED' : (kinds[0] ?? 'UNLIMITED');
+}
 
 ThrottleRef.implement({
   description:
@@ -16,16 +28,41 @@ ThrottleRef.implement({
       nullable: true,
       description: 'Tasks that its agents may run at once, together; null is no limit.',
     }),
+    maxTokensPerMinute: t.exposeInt('maxTokensPerMinute', {
+      nullable: true,
+      description:
+        'Tokens that its agents may use in 60 seconds, together: uncached input, cache writes, output and reasoning. Null is no limit.',
+    }),
+    maxRequestsPerMinute: t.exposeInt('maxRequestsPerMinute', {
+      nullable: true,
+      description: 'Requests that its agents may make in 60 seconds, together; null is no limit.',
+    }),
+    maxRequestsPerSecond: t.exposeInt('maxRequestsPerSecond', {
+      nullable: true,
+      description: 'Requests that its agents may make in one second, together; null is no limit.',
+    }),
     mode: t.field({
       type: ThrottleModeEnum,
       description: 'Derived from the limits that are set.',
-      resolve: ({ maxConcurrentTasks }) => (maxConcurrentTasks === null ? 'UNLIMITED' : 'CONCURRENCY'),
+      resolve: throttleMode,
     }),
     processingTasks: t.int({
       nullable: true,
       description: 'Tasks that its agents run now.',
-      resolve: async (throttle, _, { loaders }) =>
-        (await loaders.throttleProcessing(throttle.id))?.processing,
+      resolve: async ({ id }, _, { loaders }) => (await loaders.throttleUse(id))?.tasks,
+    }),
+    tokensInWindow: t.field({
+      type: 'SafeInt',
+      nullable: true,
+      description:
+        'Tokens settled in the last 60 seconds, and those that running attempts reserve for the next 60.',
+      resolve: async ({ id }, _, { loaders }) => (await loaders.throttleUse(id))?.tokens,
+    }),
+    requestsInWindow: t.int({
+      nullable: true,
+      description:
+        'Requests of the last 60 seconds: one for each claim, as corrected by reported usage. Counted while a limit of requests is set.',
+      resolve: async ({ id }, _, { loaders }) => (await loaders.throttleUse(id))?.requests,
     }),
     notBefore: t.expose('notBefore', {
       type: 'DateTime',
@@ -47,6 +84,12 @@ const SaveThrottleInput = builder.inputType('SaveThrottleInput', {
   fields: (t) => ({
     name: t.string({ required: true, description: '1 to 200 bytes.' }),
     maxConcurrentTasks: t.int({ description: 'From 0; absent is no limit.' }),
+    maxTokensPerMinute: t.int({
+      description:
+        'From 0; absent is no limit. A task is expected to use its estimatedTokens, else the 90th percentile of what the last 200 attempts of its agent used, else 4,000.',
+    }),
+    maxRequestsPerMinute: t.int({ description: 'From 0; absent is no limit.' }),
+    maxRequestsPerSecond: t.int({ description: 'From 0; absent is no limit.' }),
     ifVersion: t.int({ description: 'Refuse it unless the throttle has this version.' }),
   }),
 });

@@ -17,15 +17,22 @@ given_runs as materialized (
     id uuid, job_id uuid, job_version int, config jsonb, correlation_id text, idempotency_key text, serial_key text,
     customer text, labels jsonb, priority smallint, event_id uuid, route text, total_tasks int, blocked_tasks int, available_at timestamptz)
   cross join moment m),
-given_tasks as materialized (
-  select t.*, g.starts_at, coalesce(t.priority, g.priority) as own_priority, t.depends_on is not null as blocked,
+listed_tasks as materialized (
+  select t.*, g.starts_at, g.customer, coalesce(t.priority, g.priority) as own_priority, t.depends_on is not null as blocked,
          t.depends_on is null and g.starts_at <= m.now as starts_now,
-         case when t.depends_on is null and g.starts_at <= m.now and t.serial_key is null then nextval('runplane.enqueue_order') end as rank
-    from json_to_recordset($2::json) as t(
+         t.depends_on is null and g.starts_at <= m.now and t.serial_key is null as is_ready
+    from rows from (json_to_recordset($2::json) as (
       id uuid, run_id uuid, step text, agent_id uuid, priority smallint, serial_key text, input jsonb,
       depends_on text[], runs_when runplane.step_condition, optional boolean, cancellable boolean, max_attempts int,
-      estimated_tokens bigint)
+      estimated_tokens bigint)) with ordinality as t(id, run_id, step, agent_id, priority, serial_key, input, depends_on, runs_when,
+      optional, cancellable, max_attempts, estimated_tokens, n)
     join given_runs g on g.id = t.run_id cross join moment m),
+turns as materialized (
+  select runplane.take_turns(array_agg(a.queue_id order by t.n), array_agg(t.own_priority order by t.n), array_agg(t.customer order by t.n)) as turn
+    from listed_tasks t join runplane.agents a on a.id = t.agent_id where t.is_ready),
+given_tasks as materialized (
+  select t.*, case when t.is_ready then u.turn[t.nth] end as turn, case when t.is_ready then nextval('runplane.enqueue_order') end as rank
+    from (select l.*, count(*) filter (where l.is_ready) over (order by l.n) as nth from listed_tasks l order by l.n) t cross join turns u),
 new_runs as (
   insert into runplane.runs (id, job_id, job_version, config, correlation_id, idempotency_key, serial_key, customer,
                              labels, priority, event_id, route, open_tasks, blocked_tasks, total_tasks, available_at,
@@ -34,16 +41,16 @@ new_runs as (
          coalesce(g.labels, '{}'), g.priority, g.event_id, g.route, g.total_tasks, g.blocked_tasks, g.total_tasks, g.starts_at, m.now
     from given_runs g cross join moment m),
 new_tasks as (
-  insert into runplane.tasks (id, run_id, step, agent_id, state, priority, rank, serial_key, input, depends_on, runs_when,
+  insert into runplane.tasks (id, run_id, step, agent_id, state, priority, rank, turn, serial_key, input, depends_on, runs_when,
                               optional, cancellable, max_attempts, estimated_tokens, available_at, created_at)
   select t.id, t.run_id, t.step, t.agent_id, (case when t.blocked then 'BLOCKED' else 'OPEN' end)::runplane.task_state,
-         t.own_priority, t.rank, t.serial_key, t.input -> 'value', t.depends_on, coalesce(t.runs_when, 'DEPENDENCIES_COMPLETED'),
+         t.own_priority, t.rank, t.turn, t.serial_key, t.input -> 'value', t.depends_on, coalesce(t.runs_when, 'DEPENDENCIES_COMPLETED'),
          coalesce(t.optional, false), coalesce(t.cancellable, true), t.max_attempts,
          t.estimated_tokens, t.starts_at, m.now
     from given_tasks t cross join moment m),
 ready as (
-  insert into runplane.ready_tasks (agent_id, priority_key, rank, task_id, run_id, sequence, attempts, ready_at)
-  select t.agent_id, -t.own_priority, t.rank, t.id, t.run_id, 1, 0, m.now from given_tasks t cross join moment m where t.rank is not null),
+  insert into runplane.ready_tasks (agent_id, priority_key, turn, rank, task_id, run_id, sequence, attempts, ready_at)
+  select t.agent_id, -t.own_priority, t.turn, t.rank, t.id, t.run_id, 1, 0, m.now from given_tasks t cross join moment m where t.is_ready),
 delayed as (
   insert into runplane.delayed_tasks (available_at, task_id, run_id, agent_id, sequence, attempts, reason, since)
   select t.starts_at, t.id, t.run_id, t.agent_id, 1, 0, 'NOT_BEFORE', m.now
@@ -70,8 +77,8 @@ export async function insertRuns(tx: Queryable, plans: readonly RunPlan[]): Prom
   const { serial = [], position = '0' } = rows[0] ?? {};
   if (serial.length > 0) {
     await tx.query({
-      name: 'enqueue-serial-tasks',
-      text: 'select runplane.enqueue_serial_tasks($1, $2, $3)',
+      name: 'enqueue-tasks',
+      text: 'select runplane.enqueue_tasks($1, $2, $3)',
       values: [serial, serial.map(() => 1), serial.map(() => 0)],
     });
   }

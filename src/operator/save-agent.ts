@@ -16,6 +16,8 @@ interface AgentSpec {
   dispatchKind: 'PULL' | 'INLINE';
   /** Of an inline agent only. */
   handler: string | null;
+  /** Of a pull agent only. */
+  batchBySerialKey: boolean;
   queue: string;
   /** Sorted: all must have room, so their order means nothing. */
   throttles: string[];
@@ -64,7 +66,8 @@ export const agentKind: ObjectKind<SaveAgentInput, AgentSpec, AgentIds> = {
   read: async (tx, id) => {
     const row = await readRow<AgentSpec>(
       tx,
-      `select a.description, a.dispatch_kind as "dispatchKind", a.handler, q.name as queue,
+      `select a.description, a.dispatch_kind as "dispatchKind", a.handler,
+              a.batch_by_serial_key as "batchBySerialKey", q.name as queue,
               array(select t.name from runplane.agent_throttles x join runplane.throttles t on t.id = x.throttle_id
                      where x.agent_id = a.id) as throttles,
               a.max_concurrent_tasks as "maxConcurrentTasks", a.retry_policy as "retryPolicy",
@@ -80,6 +83,7 @@ export const agentKind: ObjectKind<SaveAgentInput, AgentSpec, AgentIds> = {
     description: spec.description,
     dispatch_kind: spec.dispatchKind,
     handler: spec.handler,
+    batch_by_serial_key: spec.batchBySerialKey,
     queue_id: ids.queue,
     max_concurrent_tasks: spec.maxConcurrentTasks,
     retry_policy: asJson(spec.retryPolicy),
@@ -89,7 +93,10 @@ export const agentKind: ObjectKind<SaveAgentInput, AgentSpec, AgentIds> = {
     compute_cost_per_hour: spec.computeCostPerHour,
   }),
 
-  writeParts: (tx, object, _spec, ids) => writeThrottles(tx, object.id, ids.throttles),
+  writeParts: async (tx, object, spec, ids, before) => {
+    await writeThrottles(tx, object.id, ids.throttles);
+    if (before && before.queue !== spec.queue) await carryTurns(tx, object.id, ids.queue);
+  },
 };
 
 /**
@@ -115,26 +122,37 @@ async function writeThrottles(tx: Queryable, agentId: string, throttleIds: reado
   });
 }
 
-function parseDispatch(dispatch: DispatchInput): Pick<AgentSpec, 'dispatchKind' | 'handler'> {
+/** Turns count within a queue: the new one is at least where the agent's tasks are, or these would wait for it to come that far. */
+async function carryTurns(tx: Queryable, agentId: string, queueId: string): Promise<void> {
+  await tx.query({
+    text: `insert into runplane.lane_turns as l (queue_id, priority, turn, at)
+           select $2, -r.priority_key, min(r.turn), runplane.clock() from runplane.ready_tasks r where r.agent_id = $1
+            group by r.priority_key order by 2
+           on conflict (queue_id, priority) do update set turn = greatest(l.turn, excluded.turn)`,
+    values: [agentId, queueId],
+  });
+}
+
+function parseDispatch(
+  dispatch: DispatchInput,
+): Pick<AgentSpec, 'dispatchKind' | 'handler' | 'batchBySerialKey'> {
   const { pull, inline, webhook } = dispatch;
   if ([pull, inline, webhook].filter((given) => given != null).length !== 1) {
     throw new InvalidInputError('dispatch', 'dispatch must have exactly one of pull, inline and webhook.');
   }
   if (inline)
-    return { dispatchKind: 'INLINE', handler: parseName(inline.handler, 'dispatch.inline.handler') };
+    return {
+      dispatchKind: 'INLINE',
+      handler: parseName(inline.handler, 'dispatch.inline.handler'),
+      batchBySerialKey: false,
+    };
   if (webhook) {
     throw new InvalidInputError(
       'dispatch.webhook',
       'dispatch.webhook is not served yet; use pull or inline.',
     );
   }
-  if (pull?.batchBySerialKey) {
-    throw new InvalidInputError(
-      'dispatch.pull.batchBySerialKey',
-      'dispatch.pull.batchBySerialKey is not served yet; leave it out or false.',
-    );
-  }
-  return { dispatchKind: 'PULL', handler: null };
+  return { dispatchKind: 'PULL', handler: null, batchBySerialKey: pull?.batchBySerialKey ?? false };
 }
 
 /** Decimal text in one spelling for each value, as the database gives it back. */

@@ -5,20 +5,36 @@ import type { SaveThrottleInput } from './types.ts';
 
 interface ThrottleSpec {
   maxConcurrentTasks: number | null;
+  maxTokensPerMinute: number | null;
+  maxRequestsPerMinute: number | null;
+  maxRequestsPerSecond: number | null;
 }
+
+const parseLimit = (input: SaveThrottleInput, name: keyof ThrottleSpec): number | null =>
+  parseOptionalInteger(input[name], name, 0, maxInteger);
 
 /** Claims lock the throttle's row too, so none commits above a limit that was lowered before. */
 export const throttleKind: ObjectKind<SaveThrottleInput, ThrottleSpec, null> = {
   noun: 'throttle',
   parse: (input) => ({
-    maxConcurrentTasks: parseOptionalInteger(input.maxConcurrentTasks, 'maxConcurrentTasks', 0, maxInteger),
+    maxConcurrentTasks: parseLimit(input, 'maxConcurrentTasks'),
+    maxTokensPerMinute: parseLimit(input, 'maxTokensPerMinute'),
+    maxRequestsPerMinute: parseLimit(input, 'maxRequestsPerMinute'),
+    maxRequestsPerSecond: parseLimit(input, 'maxRequestsPerSecond'),
   }),
   resolve: async () => null,
   read: (tx, id) =>
     readRow(
       tx,
-      'select max_concurrent_tasks as "maxConcurrentTasks" from runplane.throttles where id = $1',
+      `select max_concurrent_tasks as "maxConcurrentTasks", max_tokens_per_minute as "maxTokensPerMinute",
+              max_requests_per_minute as "maxRequestsPerMinute", max_requests_per_second as "maxRequestsPerSecond"
+         from runplane.throttles where id = $1`,
       id,
     ),
-  columns: (spec) => ({ max_concurrent_tasks: spec.maxConcurrentTasks }),
+  columns: (spec) => ({
+    max_concurrent_tasks: spec.maxConcurrentTasks,
+    max_tokens_per_minute: spec.maxTokensPerMinute,
+    max_requests_per_minute: spec.maxRequestsPerMinute,
+    max_requests_per_second: spec.maxRequestsPerSecond,
+  }),
 };

@@ -29,7 +29,7 @@ export interface ObjectKind<Input, Spec extends object, Ids> {
   /** The spec as columns of the kind's own table. */
   columns(spec: Spec, ids: Ids): Record<string, unknown>;
   /** Writes what lies in other tables; the object's own row is written, and locked, by then. */
-  writeParts?(tx: Queryable, object: Identity, spec: Spec, ids: Ids): Promise<void>;
+  writeParts?(tx: Queryable, object: Identity, spec: Spec, ids: Ids, before: Spec | null): Promise<void>;
 }
 
 export interface SaveContext {
@@ -90,7 +90,7 @@ async function saveIn<Input, Spec extends object, Ids>(
     // Another save, or a seed, may create the name at the same moment: then this one sees what it made.
     if (stored) await updateRow(tx, kind.noun, object, columns);
     else if (!(await insertRow(tx, kind.noun, object, columns))) continue;
-    await kind.writeParts?.(tx, object, spec, ids);
+    await kind.writeParts?.(tx, object, spec, ids, before);
     await appendAudit(tx, {
       actor,
       action: `${kind.noun}.save`,

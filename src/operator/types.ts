@@ -71,6 +71,9 @@ export interface RetryOverrideInput {
 export interface SaveThrottleInput {
   name: string;
   maxConcurrentTasks?: number | null;
+  maxTokensPerMinute?: number | null;
+  maxRequestsPerMinute?: number | null;
+  maxRequestsPerSecond?: number | null;
   ifVersion?: number | null;
 }
 export interface SaveQueueInput {

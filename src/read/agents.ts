@@ -9,6 +9,7 @@ export interface AgentRow {
   name: string;
   description: string | null;
   dispatchKind: 'PULL' | 'INLINE';
+  batchBySerialKey: boolean;
   handler: string | null;
   queueId: string;
   maxConcurrentTasks: number | null;
@@ -23,7 +24,7 @@ export interface AgentRow {
 }
 
 const columns = `
-a.id, a.name, a.description, a.dispatch_kind as "dispatchKind", a.handler, a.queue_id as "queueId",
+a.id, a.name, a.description, a.dispatch_kind as "dispatchKind", a.batch_by_serial_key as "batchBySerialKey", a.handler, a.queue_id as "queueId",
 a.max_concurrent_tasks as "maxConcurrentTasks", '${JSON.stringify(defaultRetryPolicy)}'::jsonb || a.retry_policy as "retryPolicy",
 a.lease_seconds as "leaseSeconds", a.timeout_seconds as "timeoutSeconds", a.default_model as "defaultModel",
 trim_scale(a.compute_cost_per_hour)::text as "computeCostPerHour", a.paused, a.version`;

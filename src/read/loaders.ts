@@ -70,7 +70,7 @@ function makeLoaders(read: Read) {
     agentThrottles: batched((ids) => read.throttles.ofAgents(ids)),
     throttle: batched((ids) => read.throttles.byIds(ids)),
     throttleAgents: batched((ids) => read.agents.ofThrottles(ids)),
-    throttleProcessing: batched((ids) => read.throttles.processing(ids)),
+    throttleUse: batched((ids) => read.throttles.use(ids)),
     route: batched((ids) => read.routes.byIds(ids)),
     queue: batched((ids) => read.queues.byIds(ids)),
     queueStats: batched((ids) => read.queues.stats(ids)),

@@ -54,11 +54,7 @@ const poolsByNameSql = `select ${poolColumns} from runplane.pools p where p.name
 const poolUseSql = `
 with live as materialized (select w.id, w.pools from ${liveWorkers} w)
 select p.id, (select count(*) from live where p.name = any(live.pools))::int as replicas,
-       (select count(*) from runplane.queues q
-          join runplane.agents a on a.queue_id = q.id
-          join runplane.leases l on l.agent_id = a.id
-          join live on live.id = l.worker_id
-         where q.pool_id = p.id and p.name = any(live.pools))::int as "busySlots"
+       (select count(*) from runplane.leases l join live on live.id = l.worker_id where l.pool_id = p.id)::int as "busySlots"
   from runplane.pools p where p.id = any($1)`;
 
 // Everything that is open has a small table to itself; blocked and finished tasks have none and are looked for in all.

@@ -7,24 +7,33 @@ export interface ThrottleRow {
   id: string;
   name: string;
   maxConcurrentTasks: number | null;
+  maxTokensPerMinute: number | null;
+  maxRequestsPerMinute: number | null;
+  maxRequestsPerSecond: number | null;
   notBefore: Date | null;
   version: number;
 }
 
 const columns = `
-h.id, h.name, h.max_concurrent_tasks as "maxConcurrentTasks", h.not_before as "notBefore", h.version`;
+h.id, h.name, h.max_concurrent_tasks as "maxConcurrentTasks", h.max_tokens_per_minute as "maxTokensPerMinute",
+h.max_requests_per_minute as "maxRequestsPerMinute", h.max_requests_per_second as "maxRequestsPerSecond", h.not_before as "notBefore", h.version`;
 const from = 'runplane.throttles h';
 
 const byIdSql = `select ${columns} from ${from} where h.id = any($1)`;
 const ofAgentsSql = `
 select ${columns}, x.agent_id as "agentId"
   from runplane.agent_throttles x join ${from} on h.id = x.throttle_id where x.agent_id = any($1) order by h.name`;
-const processingSql = `
-select k.id, count(l.attempt_id)::int as processing
-  from unnest($1::uuid[]) k(id)
-  left join runplane.agent_throttles x on x.throttle_id = k.id
-  left join runplane.leases l on l.agent_id = x.agent_id
- group by k.id`;
+const useSql = `
+select u.throttle_id as id, u.tasks::int, u.tokens::float8, u.requests::int
+  from (select runplane.clock() as now offset 0) m cross join lateral runplane.throttle_state($1, m.now) u`;
+
+/** What of a throttle is in use now, as claims count it. */
+export interface ThrottleUse {
+  id: string;
+  tasks: number;
+  tokens: number;
+  requests: number;
+}
 
 const list: ListDefinition = {
   name: 'throttles',
@@ -52,9 +61,8 @@ export class ThrottleQuestions {
     return groupRows<ThrottleRow & { agentId: string }>(agentIds, rows, (row) => row.agentId);
   }
 
-  /** Live leases of the agents that share each throttle: what its limit counts. */
-  processing(ids: readonly string[]): Promise<Map<string, { id: string; processing: number }>> {
-    return readById(this.#db, 'processing-of-throttles', processingSql, ids);
+  use(ids: readonly string[]): Promise<Map<string, ThrottleUse>> {
+    return readById(this.#db, 'use-of-throttles', useSql, ids);
   }
 
   async list(page: PageArgs): Promise<Page<ThrottleRow>> {

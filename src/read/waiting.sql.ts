@@ -9,7 +9,7 @@ import { liveWorkers } from './workers.ts';
 export const waitingSql = `
 with now as materialized (select runplane.clock() as at),
 w as materialized (
-  select t.id, t.run_id, t.state, t.agent_id, t.priority, t.rank, t.serial_key, t.available_at, t.created_at, t.depends_on
+  select t.id, t.run_id, t.state, t.agent_id, t.priority, t.turn, t.rank, t.serial_key, t.available_at, t.created_at, t.depends_on
     from runplane.tasks t
    where t.id = any($1) and t.state in ('BLOCKED', 'OPEN') and not exists (select from runplane.leases l where l.task_id = t.id)),
 agent_use as materialized (
@@ -39,7 +39,7 @@ select w.id, w.state = 'BLOCKED' as blocked, w.created_at as "createdAt", w.avai
   join runplane.queues q on q.id = a.queue_id
   join agent_use u on u.agent_id = w.agent_id
   left join runplane.ready_tasks r
-    on r.agent_id = w.agent_id and r.priority_key = -w.priority and r.rank = w.rank and r.task_id = w.id
+    on r.agent_id = w.agent_id and r.priority_key = -w.priority and r.turn = w.turn and r.rank = w.rank
   left join runplane.delayed_tasks y on y.available_at = w.available_at and y.task_id = w.id
   left join runplane.serial_tasks z on z.task_id = w.id and exists (
     select from runplane.serial_tasks e where e.agent_id = z.agent_id and e.serial_key = z.serial_key and e.rank < z.rank)

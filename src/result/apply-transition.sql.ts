@@ -31,7 +31,7 @@ task_ends as materialized (
     error_kind runplane.error_kind, error_message text, reason text)),
 enqueued as materialized (select q.*, case when q.delay_seconds > 0 then m.now + make_interval(secs => q.delay_seconds) end as available_at
   from json_to_recordset($3::json) as q(
-  task_id uuid, run_id uuid, agent_id uuid, serial_key text, from_status runplane.logged_status, sequence int, attempts int,
+  task_id uuid, run_id uuid, agent_id uuid, from_status runplane.logged_status, sequence int, attempts int,
   attempt_id uuid, attempt_number int, delay_seconds float8, delay_reason runplane.delay_reason, input jsonb,
   error_code text, reason text) cross join moment m),
 runs as materialized (select * from json_to_recordset($4::json) as r(
@@ -53,17 +53,10 @@ finished as (
     from task_ends e cross join moment m where t.id = e.task_id),
 forgotten as (
   delete from runplane.task_progress p using task_ends e where p.task_id = e.task_id),
-placed as (
+opened as (
   update runplane.tasks t set state = 'OPEN', sequence = q.sequence, input = case when q.input is null then t.input else q.input -> 'value' end,
-         available_at = coalesce(q.available_at, t.available_at),
-         rank = case when q.available_at is null and q.serial_key is null then nextval('runplane.enqueue_order') else t.rank end
-    from enqueued q where t.id = q.task_id
-  returning q.*, t.rank, t.priority),
-ready as (
-  insert into runplane.ready_tasks (agent_id, priority_key, rank, task_id, run_id, sequence, attempts, ready_at)
-  select q.agent_id, -q.priority, q.rank, q.task_id, q.run_id, q.sequence, q.attempts, m.now
-    from placed q cross join moment m
-   where q.available_at is null and q.serial_key is null),
+         available_at = coalesce(q.available_at, t.available_at)
+    from enqueued q where t.id = q.task_id),
 delayed as (
   insert into runplane.delayed_tasks (available_at, task_id, run_id, agent_id, sequence, attempts, reason, since)
   select q.available_at, q.task_id, q.run_id, q.agent_id, q.sequence, q.attempts, q.delay_reason, m.now
@@ -105,12 +98,12 @@ export async function applyTransition(
   if (rows[0]?.ended !== attemptEnds.length) {
     throw new Error(`${attemptEnds.length} attempts should have ended, ${rows[0]?.ended} had a lease.`);
   }
-  const serial = enqueued.filter((task) => task.serial_key !== null && task.delay_seconds === 0);
-  if (serial.length > 0) {
+  const now = enqueued.filter((task) => task.delay_seconds === 0);
+  if (now.length > 0) {
     await tx.query({
-      name: 'enqueue-serial-tasks',
-      text: 'select runplane.enqueue_serial_tasks($1, $2, $3)',
-      values: [serial.map((t) => t.task_id), serial.map((t) => t.sequence), serial.map((t) => t.attempts)],
+      name: 'enqueue-tasks',
+      text: 'select runplane.enqueue_tasks($1, $2, $3)',
+      values: [now.map((t) => t.task_id), now.map((t) => t.sequence), now.map((t) => t.attempts)],
     });
   }
 }

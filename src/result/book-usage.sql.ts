@@ -1,21 +1,70 @@
 import type { Queryable } from '../db/pool.ts';
 import type { ModelUsage } from './parse-usage.ts';
 
+/** Tokens that budgets count: what was read from a cache is not among them. */
+const countedTokens = (row: string): string =>
+  ['input_tokens', 'cache_write_tokens', 'cache_write_1h_tokens', 'output_tokens', 'reasoning_tokens']
+    .map((column) => `coalesce(${row}.${column}, 0)`)
+    .join(' + ');
+
+// Settles what throttles with a budget count, too. A claim counted one request: the attempt's own count corrects it, at
+// the time of the claim where it made less. What an attempt used is known when it ends; then it serves to learn from.
 const bookSql = `
-with moment as materialized (select runplane.clock() as now)
-insert into runplane.usage (attempt_id, task_id, run_id, agent_id, model, provider, response_id, input_tokens, cache_read_tokens,
-  cache_write_tokens, cache_write_1h_tokens, output_tokens, reasoning_tokens, requests, llm_cost, raw, at)
-select u.attempt_id, t.id, t.run_id, t.agent_id, coalesce(u.model, (select a.default_model from runplane.agents a where a.id = t.agent_id)),
-       u.provider, u."responseId", u."inputTokens", u."cacheReadTokens", u."cacheWriteTokens", u."cacheWrite1hTokens",
-       u."outputTokens", u."reasoningTokens", u.requests, u.cost, u.raw, coalesce(u.at, m.now)
-  from moment m cross join json_to_recordset($1::json) as u(attempt_id uuid, model text, provider text, "responseId" text,
-    "inputTokens" bigint, "cacheReadTokens" bigint, "cacheWriteTokens" bigint, "cacheWrite1hTokens" bigint, "outputTokens" bigint,
-    "reasoningTokens" bigint, requests int, cost numeric, raw jsonb, at timestamptz)
-  join runplane.tasks t on t.id = coalesce(
-    (select l.task_id from runplane.leases l where l.attempt_id = u.attempt_id),
-    (select x.task_id from runplane.attempts x where x.id = u.attempt_id))
- order by u."responseId"
-on conflict (response_id) where response_id is not null do nothing`;
+with moment as materialized (select runplane.clock() as now),
+given as materialized (
+  select u.*, t.id as task_id, t.run_id, t.agent_id,
+         not exists (select from runplane.usage o where o.task_id = t.id and o.attempt_id = u.attempt_id) as is_first
+    from json_to_recordset($1::json) as u(attempt_id uuid, model text, provider text, "responseId" text,
+      "inputTokens" bigint, "cacheReadTokens" bigint, "cacheWriteTokens" bigint, "cacheWrite1hTokens" bigint, "outputTokens" bigint,
+      "reasoningTokens" bigint, requests int, cost numeric, raw jsonb, at timestamptz)
+    join runplane.tasks t on t.id = coalesce(
+      (select l.task_id from runplane.leases l where l.attempt_id = u.attempt_id),
+      (select x.task_id from runplane.attempts x where x.id = u.attempt_id))),
+booked as (
+  insert into runplane.usage (attempt_id, task_id, run_id, agent_id, model, provider, response_id, input_tokens, cache_read_tokens,
+    cache_write_tokens, cache_write_1h_tokens, output_tokens, reasoning_tokens, requests, llm_cost, raw, at)
+  select u.attempt_id, u.task_id, u.run_id, u.agent_id, coalesce(u.model, (select a.default_model from runplane.agents a where a.id = u.agent_id)),
+         u.provider, u."responseId", u."inputTokens", u."cacheReadTokens", u."cacheWriteTokens", u."cacheWrite1hTokens",
+         u."outputTokens", u."reasoningTokens", u.requests, u.cost, u.raw, coalesce(u.at, m.now)
+    from given u cross join moment m
+   order by u."responseId"
+  on conflict (response_id) where response_id is not null do nothing
+  returning attempt_id, agent_id, requests, at, ${countedTokens('usage')} as tokens),
+budgets as materialized (
+  select x.agent_id, x.throttle_id, h.max_tokens_per_minute is not null as counts_tokens,
+         coalesce(h.max_requests_per_minute, h.max_requests_per_second) is not null as counts_requests
+    from (select distinct b.agent_id from booked b) b
+    join runplane.agent_throttles x on x.agent_id = b.agent_id
+    join runplane.throttles h on h.id = x.throttle_id
+   where coalesce(h.max_tokens_per_minute, h.max_requests_per_minute, h.max_requests_per_second) is not null),
+corrected as materialized (
+  select b.attempt_id, b.agent_id, (sum(b.requests) - case when g.is_first then 1 else 0 end)::int as requests
+    from booked b join (select distinct g.attempt_id, g.is_first from given g) g on g.attempt_id = b.attempt_id
+   where exists (select from budgets)
+   group by b.attempt_id, b.agent_id, g.is_first),
+used as (
+  insert into runplane.throttle_use (throttle_id, at, tokens, requests)
+  select u.throttle_id, u.at, sum(u.tokens), sum(u.requests) from (
+    select g.throttle_id, least(b.at, m.now) as at, b.tokens, 0 as requests
+      from booked b join budgets g on g.agent_id = b.agent_id and g.counts_tokens cross join moment m
+    union all
+    select g.throttle_id, case when c.requests > 0 then m.now else coalesce(
+             (select l.started_at from runplane.leases l where l.attempt_id = c.attempt_id),
+             (select x.started_at from runplane.attempts x where x.id = c.attempt_id)) end, 0, c.requests
+      from corrected c join budgets g on g.agent_id = c.agent_id and g.counts_requests cross join moment m where c.requests <> 0) u
+    cross join moment m
+   where u.at > m.now - interval '60 s' group by u.throttle_id, u.at),
+settled as (
+  update runplane.leases l set settled_tokens = l.settled_tokens + b.tokens
+    from (select b.attempt_id, sum(b.tokens)::bigint as tokens from booked b
+           where b.agent_id in (select g.agent_id from budgets g where g.counts_tokens) group by b.attempt_id order by b.attempt_id) b
+   where l.attempt_id = b.attempt_id)
+insert into runplane.settled_attempts (agent_id, tokens, seconds)
+select b.agent_id, sum(b.tokens) + coalesce((select sum(${countedTokens('o')}) from runplane.usage o where o.task_id = x.task_id and o.attempt_id = x.id), 0),
+       extract(epoch from x.finished_at - x.started_at)
+  from booked b join runplane.attempts x on x.id = b.attempt_id
+ where b.agent_id in (select g.agent_id from budgets g where g.counts_tokens)
+ group by b.agent_id, x.id`;
 
 /** Books what attempts used. A provider's answer counts once, over heartbeats, attempts and repeated results. */
 export async function bookUsage(

@@ -13,22 +13,16 @@ const reopenSql = `
 with moment as materialized (select runplane.clock() as now),
 given as materialized (
   select g.*, least(1000, coalesce($2::int, t.priority + 100))::smallint as new_priority,
-         coalesce((select max(a.number) from runplane.attempts a where a.task_id = g.task_id), 0) as attempts,
-         case when not g.waits and t.serial_key is null then nextval('runplane.enqueue_order') end as new_rank,
-         t.agent_id, t.serial_key
+         coalesce((select max(a.number) from runplane.attempts a where a.task_id = g.task_id), 0) as attempts
     from json_to_recordset($1::json) as g(task_id uuid, run_id uuid, from_status runplane.logged_status, sequence int, waits boolean)
     join runplane.tasks t on t.id = g.task_id),
 runs as materialized (
   select * from json_to_recordset($3::json) as r(run_id uuid, opened int, blocked int, from_status runplane.logged_status, sequence int)),
 opened as (
   update runplane.tasks t set state = case when g.waits then 'BLOCKED' else 'OPEN' end::runplane.task_state, sequence = g.sequence,
-         priority = g.new_priority, rank = g.new_rank, attempts_forgiven = g.attempts, available_at = m.now, finished_at = null,
+         priority = g.new_priority, rank = null, turn = null, attempts_forgiven = g.attempts, available_at = m.now, finished_at = null,
          cancel_requested_at = null, error_code = null, error_kind = null, error_message = null
     from given g cross join moment m where t.id = g.task_id),
-ready as (
-  insert into runplane.ready_tasks (agent_id, priority_key, rank, task_id, run_id, sequence, attempts, ready_at)
-  select g.agent_id, -g.new_priority, g.new_rank, g.task_id, g.run_id, g.sequence, g.attempts, m.now
-    from given g cross join moment m where g.new_rank is not null),
 replayed as (
   update runplane.dead_letters d set replayed_at = m.now from given g cross join moment m where d.task_id = g.task_id),
 followed as (
@@ -43,7 +37,7 @@ logged as (
     from given g cross join moment m
   union all
   select c.run_id, null, c.sequence, c.from_status, 'RUNNING', 'RETRY', m.now from runs c cross join moment m where c.from_status is not null)
-select g.task_id as "taskId", g.sequence, g.attempts from given g where not g.waits and g.serial_key is not null`;
+select g.task_id as "taskId", g.sequence, g.attempts from given g where not g.waits`;
 
 /** Opens tasks that were over, under the locks of their runs. */
 export async function writeReopened(
@@ -73,15 +67,15 @@ export async function writeReopened(
           sequence: run.sequence + (wasOver ? 1 : 0),
         };
   });
-  const { rows: serial } = await tx.query<{ taskId: string; sequence: number; attempts: number }>({
+  const { rows: enqueued } = await tx.query<{ taskId: string; sequence: number; attempts: number }>({
     name: 'reopen-tasks',
     text: reopenSql,
     values: [JSON.stringify(given), priority, JSON.stringify(followed)],
   });
-  if (serial.length === 0) return;
+  if (enqueued.length === 0) return;
   await tx.query({
-    name: 'enqueue-serial-tasks',
-    text: 'select runplane.enqueue_serial_tasks($1, $2, $3)',
-    values: [serial.map((t) => t.taskId), serial.map((t) => t.sequence), serial.map((t) => t.attempts)],
+    name: 'enqueue-tasks',
+    text: 'select runplane.enqueue_tasks($1, $2, $3)',
+    values: [enqueued.map((t) => t.taskId), enqueued.map((t) => t.sequence), enqueued.map((t) => t.attempts)],
   });
 }

@@ -7,10 +7,10 @@ export type Place =
 
 const takeSql = `
 with t as materialized (
-  select t.id, t.agent_id, t.priority, t.rank, t.available_at from runplane.tasks t where t.id = any($1)),
+  select t.id, t.agent_id, t.priority, t.turn, t.rank, t.available_at from runplane.tasks t where t.id = any($1)),
 ready as (
   delete from runplane.ready_tasks r using t
-   where r.agent_id = t.agent_id and r.priority_key = -t.priority and r.rank = t.rank and r.task_id = t.id
+   where r.agent_id = t.agent_id and r.priority_key = -t.priority and r.turn = t.turn and r.rank = t.rank and r.task_id = t.id
   returning r.task_id, r.sequence, r.attempts),
 delayed as (
   delete from runplane.delayed_tasks d using t where d.available_at = t.available_at and d.task_id = t.id
@@ -27,7 +27,8 @@ select l.task_id as "taskId", l.sequence, l.number as attempts, l.attempt_id as 
 const behindKeySql = `
 select s.task_id as "taskId", s.sequence, s.attempts from runplane.serial_tasks s
  where s.task_id = any($1)
-   and exists (select from runplane.serial_tasks b where b.agent_id = s.agent_id and b.serial_key = s.serial_key and b.rank < s.rank)`;
+   and exists (select from runplane.serial_tasks b where b.agent_id = s.agent_id and b.serial_key = s.serial_key and b.rank < s.rank)
+   and not exists (select from runplane.leases l where l.task_id = s.task_id)`;
 
 interface PlaceRow {
   taskId: string;

@@ -45,7 +45,6 @@ export interface TaskEnqueued {
   task_id: string;
   run_id: string;
   agent_id: string;
-  serial_key: string | null;
   from_status: TaskStatus;
   sequence: number;
   /** Attempts so far. */

@@ -30,8 +30,10 @@ export interface ClaimRequest {
   limit: number;
   /** UUID of the worker's row. */
   workerId: string;
-  /** A repeated claim with the same worker and key gives the same live leases again. */
+  /** A repeated claim with the same worker and key gives the same live leases again. Empty: a pull worker that gave none. Null: this server. */
   claimKey: string | null;
+  /** The pool whose slots they take, which weighs the queues; null when the agents were named without one. */
+  poolId: string | null;
   /** Null: as the agent says. */
   leaseSeconds: number | null;
 }
@@ -43,7 +45,7 @@ select json_agg(c) as tasks from (
 select attempt_id as "attemptId", task_id as "taskId", run_id as "runId", agent_id as "agentId", agent, handler, step, number, input, labels,
        customer, correlation_id as "correlationId", event_id as "eventId", serial_key as "serialKey", checkpoint,
        lease_seconds as "leaseSeconds", timeout_seconds as "timeoutSeconds", started_at as "startedAt", expires_at as "expiresAt"
-  from runplane.claim_tasks($1, $2, $3, $4, $5)) c`;
+  from runplane.claim_tasks($1, $2, $3, $4, $5, $6)) c`;
 
 /** Claims the best tasks of these agents, at most limit, never above a concurrency limit over all replicas. */
 export async function claimTasks(db: Database, request: ClaimRequest): Promise<ClaimedTask[]> {
@@ -51,7 +53,14 @@ export async function claimTasks(db: Database, request: ClaimRequest): Promise<C
   const { rows } = await statement<{ tasks: ClaimedTask[] | null }>(db, {
     name: 'claim-tasks',
     text: claimSql,
-    values: [request.agentIds, attemptIds, request.workerId, request.claimKey, request.leaseSeconds],
+    values: [
+      request.agentIds,
+      attemptIds,
+      request.workerId,
+      request.claimKey,
+      request.leaseSeconds,
+      request.poolId,
+    ],
   });
   const tasks = rows[0]?.tasks ?? [];
   // In place: a copy of each would be a good part of the work.

@@ -127,6 +127,7 @@ test('no more handlers run at once than the pool has slots', async () => {
     return {};
   });
   await plane.services.configuration.savePool({ name: 'core', slotsPerReplica: 3 }, actor);
+  await plane.services.configuration.saveQueue({ name: 'default', pool: 'core', sharedWeight: 0 }, actor);
   await new Promise((resolve) => setTimeout(resolve, 300));
   const after = await plane.services.changeLog.currentCursor();
   await plane.services.intake.launchRuns(Array.from({ length: 60 }, () => ({ job: 'one' })));

@@ -18,6 +18,7 @@ describe('saveAgent', () => {
   it('fills in the defaults', async () => {
     await operator.configuration.saveAgent({ name: 'plain', dispatch: { pull: {} } }, actor);
     expect((await operator.audit())[0]?.after).toEqual({
+      batchBySerialKey: false,
       description: null,
       dispatchKind: 'PULL',
       handler: null,

@@ -88,14 +88,20 @@ export const inputs: {
     { name: 'urgent', pool: 'wiki', weight: 7, sharedWeight: 2 },
   ],
   throttle: [
-    { name: 'anthropic', maxConcurrentTasks: 3 },
+    {
+      name: 'anthropic',
+      maxConcurrentTasks: 3,
+      maxTokensPerMinute: 40_000,
+      maxRequestsPerMinute: 50,
+      maxRequestsPerSecond: 5,
+    },
     { name: 'anthropic', maxConcurrentTasks: 0 },
   ],
   agent: [
     {
       name: 'summariser',
       description: 'Writes\nsummaries',
-      dispatch: { pull: { batchBySerialKey: false } },
+      dispatch: { pull: { batchBySerialKey: true } },
       queue: 'summary',
       throttles: ['openai', 'gpu'],
       maxConcurrentTasks: 5,

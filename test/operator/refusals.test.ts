@@ -27,12 +27,6 @@ const wrong: [Kind, object, string, string?][] = [
   ['agent', { description: 'x'.repeat(8193) }, 'description', '8192'],
   ['agent', { dispatch: {} }, 'dispatch', 'exactly one'],
   ['agent', { dispatch: { pull: {}, inline: { handler: 'h' } } }, 'dispatch'],
-  [
-    'agent',
-    { dispatch: { pull: { batchBySerialKey: true } } },
-    'dispatch.pull.batchBySerialKey',
-    'not served yet',
-  ],
   ['agent', { dispatch: { inline: { handler: ' ' } } }, 'dispatch.inline.handler'],
   ['agent', { dispatch: { webhook: { url: 'https://example.com' } } }, 'dispatch.webhook', 'not served yet'],
   ['agent', { queue: '' }, 'queue'],

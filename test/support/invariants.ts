@@ -9,7 +9,9 @@ const invariants: Record<string, string> = {
            + (select count(*) from runplane.delayed_tasks d where d.task_id = t.id)
            + (select count(*) from runplane.leases l where l.task_id = t.id)
            + (select count(*) from runplane.serial_tasks s where s.task_id = t.id and exists (
-                select from runplane.serial_tasks b where b.agent_id = s.agent_id and b.serial_key = s.serial_key and b.rank < s.rank)) as places) p
+                select from runplane.serial_tasks b where b.agent_id = s.agent_id and b.serial_key = s.serial_key and b.rank < s.rank)
+                and not exists (select from runplane.leases l where l.task_id = s.task_id)
+                and not exists (select from runplane.delayed_tasks d where d.task_id = s.task_id)) as places) p
      where p.places <> (t.state = 'OPEN')::int`,
   'no place belongs to a task that does not exist': `
     select task_id from (select task_id from runplane.ready_tasks union all select task_id from runplane.delayed_tasks

@@ -70,12 +70,18 @@ export const throttles = runplane.table(
     id: id().primaryKey(),
     name: text('name').notNull().unique(),
     maxConcurrentTasks: integer('max_concurrent_tasks'),
+    maxTokensPerMinute: integer('max_tokens_per_minute'),
+    maxRequestsPerMinute: integer('max_requests_per_minute'),
+    maxRequestsPerSecond: integer('max_requests_per_second'),
     notBefore: at('not_before'),
     ...versioned,
   },
   (t) => [
     check('throttles_name', sql`btrim(${t.name}) <> ''`),
-    check('throttles_limits', sql`${t.maxConcurrentTasks} >= 0`),
+    check(
+      'throttles_limits',
+      sql`least(${t.maxConcurrentTasks}, ${t.maxTokensPerMinute}, ${t.maxRequestsPerMinute}, ${t.maxRequestsPerSecond}) >= 0`,
+    ),
   ],
 );
 
@@ -87,6 +93,7 @@ export const agents = runplane.table(
     description: text('description'),
     dispatchKind: dispatchKind('dispatch_kind').notNull(),
     handler: text('handler'),
+    batchBySerialKey: boolean('batch_by_serial_key').notNull().default(false),
     queueId: id('queue_id')
       .notNull()
       .references(() => queues.id),
@@ -102,6 +109,7 @@ export const agents = runplane.table(
   (t) => [
     check('agents_name', sql`btrim(${t.name}) <> ''`),
     check('agents_handler', sql`(${t.dispatchKind} = 'INLINE') = (${t.handler} is not null)`),
+    check('agents_batch', sql`${t.dispatchKind} = 'PULL' or not ${t.batchBySerialKey}`),
     check('agents_limit', sql`${t.maxConcurrentTasks} >= 0`),
     check('agents_lease', sql`${t.leaseSeconds} between 5 and 3600`),
     check('agents_timeout', sql`${t.timeoutSeconds} between 1 and 86400`),

@@ -15,7 +15,6 @@ import {
   at,
   bytea,
   count,
-  delayReason,
   errorKind,
   eventSource,
   id,
@@ -121,6 +120,8 @@ export const tasks = runplane.table(
     priority: priority().notNull(),
     /** Its place in the order of its queue since it was last enqueued; null until then. */
     rank: bigint('rank', { mode: 'number' }),
+    /** Its customer's turn in the lane of its queue and priority, since it was last made ready. */
+    turn: bigint('turn', { mode: 'number' }),
     serialKey: text('serial_key'),
     /** Null: the run's config is the input. */
     input: jsonb('input'),
@@ -157,101 +158,6 @@ export const tasks = runplane.table(
     ),
     check('tasks_failed_has_error', sql`${t.state} <> 'FAILED' or ${t.errorCode} is not null`),
   ],
-);
-
-/** Tasks that may be claimed now. Inserted when a task becomes runnable, deleted by its claim; never updated. */
-export const readyTasks = runplane.table(
-  'ready_tasks',
-  {
-    agentId: id('agent_id').notNull(),
-    /** The negated priority: an ascending scan yields the highest priority first. */
-    priorityKey: priority('priority_key').notNull(),
-    rank: bigint('rank', { mode: 'number' }).notNull(),
-    taskId: id('task_id').notNull(),
-    runId: id('run_id').notNull(),
-    sequence: integer('sequence').notNull(),
-    attempts: integer('attempts').notNull(),
-    readyAt: at('ready_at').notNull(),
-  },
-  (t) => [primaryKey({ columns: [t.agentId, t.priorityKey, t.rank, t.taskId] })],
-);
-
-/** Tasks that wait for a time: launched for later, or backing off after a failure. */
-export const delayedTasks = runplane.table(
-  'delayed_tasks',
-  {
-    availableAt: at('available_at').notNull(),
-    taskId: id('task_id').notNull(),
-    runId: id('run_id').notNull(),
-    agentId: id('agent_id').notNull(),
-    sequence: integer('sequence').notNull(),
-    attempts: integer('attempts').notNull(),
-    reason: delayReason('reason').notNull(),
-    since: at('since').notNull(),
-  },
-  (t) => [primaryKey({ columns: [t.availableAt, t.taskId] })],
-);
-
-/**
- * Enqueued tasks that have a serial key, in order. Only the first of an agent and key may be ready, delayed or leased;
- * it stays here until it is terminal and so keeps the others waiting.
- */
-export const serialTasks = runplane.table(
-  'serial_tasks',
-  {
-    agentId: id('agent_id').notNull(),
-    serialKey: text('serial_key').notNull(),
-    rank: bigint('rank', { mode: 'number' }).notNull(),
-    taskId: id('task_id').notNull().unique(),
-    runId: id('run_id').notNull(),
-    sequence: integer('sequence').notNull(),
-    attempts: integer('attempts').notNull(),
-    since: at('since').notNull(),
-  },
-  (t) => [primaryKey({ columns: [t.agentId, t.serialKey, t.rank] })],
-);
-
-/**
- * The running attempt of a task. Its row is the capacity in use: limits count these rows and nothing else.
- * There is no index on expires_at on purpose: it would turn every heartbeat into an index write.
- */
-export const leases = runplane.table(
-  'leases',
-  {
-    attemptId: id('attempt_id').primaryKey(),
-    taskId: id('task_id').notNull().unique(),
-    runId: id('run_id').notNull(),
-    agentId: id('agent_id').notNull(),
-    /** Drawn under the agent's lock: ascends per agent. */
-    claimSeq: bigint('claim_seq', { mode: 'number' }).notNull(),
-    number: integer('number').notNull(),
-    sequence: integer('sequence').notNull(),
-    workerId: id('worker_id').notNull(),
-    claimKey: text('claim_key'),
-    leaseSeconds: integer('lease_seconds').notNull(),
-    startedAt: at('started_at').notNull(),
-    expiresAt: at('expires_at').notNull(),
-    timeoutAt: at('timeout_at'),
-    /** Set by a cancel; the worker must report before it, else the lease is taken. */
-    cancelDeadline: at('cancel_deadline'),
-  },
-  (t) => [
-    index('leases_by_agent').on(t.agentId, t.claimSeq),
-    index('leases_by_claim').on(t.workerId, t.claimKey).where(sql`${t.claimKey} is not null`),
-  ],
-);
-
-/** What the worker told with its heartbeats; beside the lease so that the lease row stays narrow. */
-export const taskProgress = runplane.table(
-  'task_progress',
-  {
-    taskId: id('task_id').primaryKey(),
-    attemptId: id('attempt_id').notNull(),
-    progress: doublePrecision('progress'),
-    checkpoint: jsonb('checkpoint'),
-    updatedAt: at('updated_at').notNull(),
-  },
-  (t) => [check('task_progress_range', sql`${t.progress} between 0 and 1`)],
 );
 
 /** Every status change of every task and run, written in the transaction of the change itself. */

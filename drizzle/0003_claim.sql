@@ -1,0 +1,436 @@
+-- What a worker gets for a lease: one definition for first and repeated claims. The agent is looked up and not joined:
+-- no plan may begin with it and go through all of its leases.
+CREATE VIEW runplane.assignments AS
+SELECT l.attempt_id, l.task_id, l.run_id, l.agent_id, l.worker_id, l.claim_key, l.claim_seq, l.number, l.lease_seconds,
+       l.started_at, l.expires_at, l.timeout_at, t.step, coalesce(t.input, r.config) AS input, t.serial_key,
+       r.labels, r.customer, r.correlation_id, r.event_id, p.checkpoint, a.name AS agent, a.handler, a.timeout_seconds
+  FROM runplane.leases l
+  JOIN runplane.tasks t ON t.id = l.task_id
+  JOIN runplane.runs r ON r.id = l.run_id
+  LEFT JOIN runplane.task_progress p ON p.task_id = l.task_id
+  CROSS JOIN LATERAL (SELECT x.name, x.handler, x.timeout_seconds FROM runplane.agents x WHERE x.id = l.agent_id OFFSET 0) a;
+--> statement-breakpoint
+-- Tokens that an attempt is expected to use: as its task says, else as the agent's attempts have used, else 4,000.
+CREATE FUNCTION runplane.expected_tokens(p_task bigint, p_agent bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$ SELECT coalesce(p_task, p_agent, 4000) $$;
+--> statement-breakpoint
+-- Of these, what it may use in the next 60 s: the rest, and of an attempt that takes longer than that only its share.
+CREATE FUNCTION runplane.reserved_tokens(p_expected bigint, p_settled bigint, p_seconds float8) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+  SELECT greatest(0, least(p_expected - p_settled,
+    CASE WHEN p_seconds > 60 THEN ceil(p_expected * 60 / p_seconds)::bigint ELSE p_expected END))
+$$;
+--> statement-breakpoint
+-- What throttles have in use and what their limits leave beside it: the one definition for claims, for what is shown, and
+-- for why tasks wait. Tokens in use are those settled in the last 60 s and those reserved by live leases for the next 60 s.
+-- Null is no limit.
+CREATE FUNCTION runplane.throttle_state(p_throttles uuid[], p_now timestamptz)
+RETURNS TABLE (throttle_id uuid, open boolean, tasks bigint, tokens bigint, requests bigint,
+               task_room bigint, request_room bigint, token_limit bigint, token_room bigint)
+LANGUAGE sql STABLE ROWS 4 AS $$
+  SELECT t.id, t.not_before <= p_now IS NOT FALSE, u.tasks, u.tokens, u.requests,
+         CASE WHEN t.max_concurrent_tasks IS NOT NULL THEN t.max_concurrent_tasks - u.tasks END,
+         CASE WHEN coalesce(t.max_requests_per_minute, t.max_requests_per_second) IS NOT NULL
+              THEN least(t.max_requests_per_minute - u.requests, t.max_requests_per_second - u.requests_of_second) END,
+         t.max_tokens_per_minute::bigint,
+         CASE WHEN t.max_tokens_per_minute IS NOT NULL THEN t.max_tokens_per_minute - u.tokens END
+    FROM runplane.throttles t
+    CROSS JOIN LATERAL (
+      SELECT (SELECT count(*) FROM runplane.agent_throttles x JOIN runplane.leases l ON l.agent_id = x.agent_id WHERE x.throttle_id = t.id) AS tasks,
+             (SELECT coalesce(sum(s.tokens), 0)::bigint FROM runplane.throttle_use s WHERE s.throttle_id = t.id AND s.at > p_now - interval '60 s')
+           + (SELECT coalesce(sum(runplane.reserved_tokens(runplane.expected_tokens(l.estimated_tokens, e.tokens), l.settled_tokens, e.seconds)), 0)::bigint
+                FROM runplane.agent_throttles x
+                JOIN runplane.leases l ON l.agent_id = x.agent_id
+                LEFT JOIN runplane.agent_estimates e ON e.agent_id = x.agent_id
+               WHERE x.throttle_id = t.id) AS tokens,
+             (SELECT coalesce(sum(s.requests), 0) FROM runplane.throttle_use s WHERE s.throttle_id = t.id AND s.at > p_now - interval '60 s') AS requests,
+             (SELECT coalesce(sum(s.requests), 0) FROM runplane.throttle_use s WHERE s.throttle_id = t.id AND s.at > p_now - interval '1 s') AS requests_of_second
+    ) u
+   WHERE t.id = ANY (p_throttles)
+$$;
+--> statement-breakpoint
+-- The task that a token budget makes wait, if it still does: when it has waited one window (60 s), others of its priority
+-- or less may pass only within the slack: what the budget leaves beside the task itself and beside all that passed since.
+-- One that nobody has asked for in a window holds nobody up.
+CREATE FUNCTION runplane.held_head(p_throttle uuid, p_token_limit bigint, p_now timestamptz)
+RETURNS TABLE (task_id uuid, tokens bigint, since timestamptz, priority_key smallint, slack bigint)
+LANGUAGE sql STABLE ROWS 1 AS $$
+  SELECT h.task_id, h.tokens, h.since, r.priority_key,
+         CASE WHEN h.since <= p_now - interval '60 s' THEN p_token_limit - h.tokens - (
+           SELECT coalesce(sum(s.tokens), 0)::bigint FROM runplane.throttle_use s
+            WHERE s.throttle_id = p_throttle AND s.at > greatest(h.since, p_now - interval '120 s') + interval '60 s') - (
+           SELECT coalesce(sum(runplane.reserved_tokens(runplane.expected_tokens(l.estimated_tokens, e.tokens), l.settled_tokens, e.seconds)), 0)::bigint
+             FROM runplane.agent_throttles x
+             JOIN runplane.leases l ON l.agent_id = x.agent_id
+             LEFT JOIN runplane.agent_estimates e ON e.agent_id = x.agent_id
+            WHERE x.throttle_id = p_throttle AND l.started_at > h.since + interval '60 s') END
+    FROM runplane.throttle_heads h
+    JOIN runplane.tasks t ON t.id = h.task_id
+    JOIN runplane.ready_tasks r ON r.agent_id = t.agent_id AND r.priority_key = -t.priority AND r.turn = t.turn AND r.rank = t.rank
+   WHERE h.throttle_id = p_throttle AND h.seen_at > p_now - interval '60 s'
+$$;
+--> statement-breakpoint
+-- Remembers which task each token budget makes wait, and that it was asked for; the caller holds the throttles' locks.
+CREATE FUNCTION runplane.hold_heads(
+  p_throttles uuid[], p_tasks uuid[], p_tokens bigint[], p_since timestamptz[], p_blocked boolean[], p_now timestamptz
+) RETURNS void
+LANGUAGE sql VOLATILE AS $$
+  WITH given AS MATERIALIZED (
+    SELECT * FROM unnest(p_throttles, p_tasks, p_tokens, p_since, p_blocked) AS g(throttle_id, task_id, tokens, since, blocked)),
+  passed AS (
+    DELETE FROM runplane.throttle_heads h USING given g WHERE h.throttle_id = g.throttle_id AND g.task_id IS NULL)
+  INSERT INTO runplane.throttle_heads AS h (throttle_id, task_id, tokens, since, seen_at)
+  SELECT g.throttle_id, g.task_id, g.tokens, g.since, p_now FROM given g
+   WHERE g.blocked AND g.task_id IS NOT NULL AND NOT EXISTS (
+     SELECT FROM runplane.throttle_heads k WHERE k.throttle_id = g.throttle_id AND k.task_id = g.task_id AND k.seen_at > p_now - interval '5 s')
+  ON CONFLICT (throttle_id) DO UPDATE SET task_id = excluded.task_id, tokens = excluded.tokens, since = excluded.since, seen_at = excluded.seen_at
+$$;
+--> statement-breakpoint
+-- Decides which tasks may be claimed now; the caller holds the locks of the agents and of their throttles.
+--
+-- Each queue offers its best tasks: by priority, then in the turns of customers, then in the order in which they became
+-- ready. Weights choose between queues: the k-th offer of a queue comes at the k-th event of a random process whose rate
+-- is the weight, so that each place in the result goes to a queue with the probability of its share, and shares
+-- follow the weights however few tasks a claim asks for. A weight of 0 gets what the others leave.
+--
+-- A full agent is out before any LIMIT, or it would hide everyone behind it. Of the n best agents of a queue the i-th
+-- gives at most n - i + 1 of its n best tasks.
+CREATE FUNCTION runplane.pick_tasks(p_agents uuid[], p_throttles uuid[], p_limit integer, p_pool uuid, p_now timestamptz)
+RETURNS TABLE (task_id uuid, run_id uuid, place tid, tokens bigint)
+LANGUAGE plpgsql VOLATILE ROWS 100
+SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+  -- So many tasks behind one that does not fit into a token budget are looked at.
+  c_ahead CONSTANT integer := 50;
+  -- One element a throttle. Rooms are null where there is no limit.
+  v_throttles uuid[];
+  v_room bigint[];
+  v_token_limit bigint[];
+  v_token_room bigint[];
+  v_head uuid[];
+  v_head_tokens bigint[];
+  v_head_since timestamptz[];
+  v_head_key smallint[];
+  v_slack bigint[];
+  v_blocked boolean[];
+  v_budgeted boolean := false;
+  -- One element an agent; of throttles their positions above, four each.
+  v_agent_room bigint[];
+  v_batches boolean[];
+  v_of integer[][];
+  -- One element a task that may be claimed if limits leave room, best first.
+  v_tasks uuid[];
+  v_runs uuid[];
+  v_places tid[];
+  v_agents integer[];
+  v_keys smallint[];
+  v_expected bigint[];
+  v_seconds float8[];
+  v_taken integer[] := '{}';
+  v_need bigint;
+  v_fits boolean;
+  v_serial_key text;
+  v_behind record;
+  n integer := 0;
+  a integer;
+  i integer;
+BEGIN
+  IF p_throttles IS NOT NULL THEN
+    SELECT array_agg(s.throttle_id ORDER BY s.throttle_id),
+           array_agg(CASE WHEN s.open THEN least(s.task_room, s.request_room) ELSE 0 END ORDER BY s.throttle_id),
+           array_agg(s.token_limit ORDER BY s.throttle_id), array_agg(s.token_room ORDER BY s.throttle_id),
+           array_agg(h.task_id ORDER BY s.throttle_id), array_agg(h.tokens ORDER BY s.throttle_id),
+           array_agg(h.since ORDER BY s.throttle_id), array_agg(h.priority_key ORDER BY s.throttle_id),
+           array_agg(h.slack ORDER BY s.throttle_id), array_agg(false), bool_or(s.token_limit IS NOT NULL)
+      INTO v_throttles, v_room, v_token_limit, v_token_room, v_head, v_head_tokens, v_head_since, v_head_key, v_slack, v_blocked, v_budgeted
+      FROM runplane.throttle_state(p_throttles, p_now) s
+      LEFT JOIN LATERAL runplane.held_head(s.throttle_id, s.token_limit, p_now) h ON s.token_limit IS NOT NULL;
+  END IF;
+
+  WITH lanes AS MATERIALIZED (
+    SELECT a.id AS agent_id, a.batch_by_serial_key AS batches, x.throttles, x.budgeted, e.tokens, e.seconds, a.queue_id,
+           CASE WHEN p_pool IS NULL OR q.pool_id = p_pool THEN q.weight ELSE q.shared_weight END AS weight,
+           least(CASE WHEN a.max_concurrent_tasks IS NOT NULL THEN a.max_concurrent_tasks - (
+             SELECT count(*) FROM runplane.leases l WHERE l.agent_id = a.id) END, x.room, p_limit) AS room
+      FROM runplane.agents a JOIN runplane.queues q ON q.id = a.queue_id
+      CROSS JOIN LATERAL (
+        SELECT (array_agg(array_position(v_throttles, y.throttle_id)) || '{NULL,NULL,NULL,NULL}'::integer[])[1:4] AS throttles,
+               min(v_room[array_position(v_throttles, y.throttle_id)]) AS room,
+               coalesce(bool_or(v_token_limit[array_position(v_throttles, y.throttle_id)] IS NOT NULL), false) AS budgeted
+          FROM runplane.agent_throttles y WHERE y.agent_id = a.id) x
+      LEFT JOIN runplane.agent_estimates e ON e.agent_id = a.id
+     WHERE a.id = ANY (p_agents) AND NOT a.paused AND NOT q.paused),
+  heads AS MATERIALIZED (
+    SELECT l.*, row_number() OVER (ORDER BY l.agent_id)::integer AS agent,
+           row_number() OVER (PARTITION BY l.queue_id ORDER BY h.priority_key, h.turn, h.rank) AS n
+      FROM lanes l CROSS JOIN LATERAL (
+        SELECT r.priority_key, r.turn, r.rank FROM runplane.ready_tasks r WHERE r.agent_id = l.agent_id
+         ORDER BY r.priority_key, r.turn, r.rank LIMIT 1) h
+     WHERE l.room > 0),
+  offers AS MATERIALIZED (
+    SELECT h.agent, h.queue_id, h.weight, h.budgeted, h.tokens, h.seconds, c.*,
+           row_number() OVER (PARTITION BY h.queue_id ORDER BY c.priority_key, c.turn, c.rank) AS n
+      FROM heads h CROSS JOIN LATERAL (
+        SELECT r.ctid AS place, r.priority_key, r.turn, r.rank, r.task_id, r.run_id FROM runplane.ready_tasks r WHERE r.agent_id = h.agent_id
+         ORDER BY r.priority_key, r.turn, r.rank
+         LIMIT CASE WHEN h.budgeted THEN p_limit + c_ahead ELSE least(h.room, p_limit - h.n + 1) END) c
+     WHERE h.n <= p_limit),
+  drawn AS MATERIALIZED (
+    SELECT o.*, sum(-ln(1 - random())) OVER (PARTITION BY o.queue_id ORDER BY o.n) / greatest(o.weight, 1) AS event
+      FROM offers o WHERE o.n <= p_limit + c_ahead),
+  ordered AS MATERIALIZED (
+    SELECT d.*, row_number() OVER (ORDER BY d.weight = 0, d.event, d.n) AS nth FROM drawn d)
+  SELECT array_agg(o.task_id ORDER BY o.nth), array_agg(o.run_id ORDER BY o.nth), array_agg(o.place ORDER BY o.nth),
+         array_agg(o.agent ORDER BY o.nth), array_agg(o.priority_key ORDER BY o.nth),
+         array_agg(CASE WHEN o.budgeted THEN runplane.expected_tokens(
+           (SELECT t.estimated_tokens FROM runplane.tasks t WHERE t.id = o.task_id), o.tokens) END ORDER BY o.nth),
+         array_agg(o.seconds ORDER BY o.nth),
+         (SELECT array_agg(h.room ORDER BY h.agent) FROM heads h), (SELECT array_agg(h.batches ORDER BY h.agent) FROM heads h),
+         (SELECT array_agg(h.throttles ORDER BY h.agent) FROM heads h)
+    INTO v_tasks, v_runs, v_places, v_agents, v_keys, v_expected, v_seconds, v_agent_room, v_batches, v_of
+    FROM ordered o;
+  IF v_tasks IS NULL THEN RETURN; END IF;
+
+  -- Where no limit is shared, nothing more can be in the way.
+  IF NOT v_budgeted AND NOT (true = ANY (v_batches)) AND coalesce((SELECT min(r) >= p_limit FROM unnest(v_room) r), true) THEN
+    RETURN QUERY SELECT * FROM unnest(v_tasks[1:p_limit], v_runs[1:p_limit], v_places[1:p_limit], v_expected[1:p_limit]);
+    RETURN;
+  END IF;
+
+  -- One after another, since what one takes the next one has not. All of an agent's limits must have room.
+  WHILE n < cardinality(v_tasks) AND cardinality(v_taken) < p_limit LOOP
+    n := n + 1;
+    a := v_agents[n];
+    v_fits := v_agent_room[a] > 0;
+    FOR k IN 1 .. 4 LOOP
+      i := v_of[a][k];
+      EXIT WHEN i IS NULL OR NOT v_fits;
+      v_fits := coalesce(v_room[i] > 0, true);
+    END LOOP;
+    CONTINUE WHEN NOT v_fits;
+    FOR k IN 1 .. 4 LOOP
+      i := v_of[a][k];
+      EXIT WHEN i IS NULL;
+      CONTINUE WHEN v_token_limit[i] IS NULL;
+      -- More than the whole budget runs alone, in an empty window.
+      v_need := least(runplane.reserved_tokens(v_expected[n], 0, v_seconds[n]), v_token_limit[i]);
+      IF v_need > v_token_room[i] OR v_token_limit[i] = 0 THEN
+        v_fits := false;
+        IF v_head[i] IS NULL THEN
+          v_head[i] := v_tasks[n];
+          v_head_tokens[i] := v_need;
+          v_head_since[i] := p_now;
+        END IF;
+        IF v_head[i] = v_tasks[n] THEN v_blocked[i] := true; END IF;
+      ELSIF v_head[i] <> v_tasks[n] AND v_keys[n] >= v_head_key[i] AND v_need > v_slack[i] THEN
+        -- It would delay the one that has waited for a whole window.
+        v_fits := false;
+      END IF;
+    END LOOP;
+    CONTINUE WHEN NOT v_fits;
+
+    v_taken := v_taken || n;
+    v_agent_room[a] := v_agent_room[a] - 1;
+    FOR k IN 1 .. 4 LOOP
+      i := v_of[a][k];
+      EXIT WHEN i IS NULL;
+      v_room[i] := v_room[i] - 1;
+      v_need := least(runplane.reserved_tokens(v_expected[n], 0, v_seconds[n]), v_token_limit[i]);
+      v_token_room[i] := v_token_room[i] - v_need;
+      v_slack[i] := v_slack[i] - v_need;
+      IF v_head[i] = v_tasks[n] THEN
+        v_head[i] := NULL;
+        v_slack[i] := NULL;
+      END IF;
+    END LOOP;
+
+    -- The tasks behind the same serial key come with it. Who changes the key meanwhile keeps it for himself.
+    IF v_batches[a] AND v_places[n] IS NOT NULL AND cardinality(v_taken) < p_limit THEN
+      SELECT t.serial_key INTO v_serial_key FROM runplane.tasks t
+       WHERE t.id = v_tasks[n] AND t.serial_key IS NOT NULL
+         AND pg_try_advisory_xact_lock(runplane.serial_key_hash(t.agent_id, t.serial_key));
+      IF FOUND THEN
+        SELECT array_agg(b.id ORDER BY b.rank) AS tasks, array_agg(b.run_id ORDER BY b.rank) AS runs,
+               array_agg(runplane.expected_tokens(b.estimated_tokens, e.tokens) ORDER BY b.rank) AS expected, count(*)::integer AS count
+          INTO v_behind
+          FROM (SELECT t.id, t.run_id, t.estimated_tokens, t.agent_id, s.rank
+                  FROM runplane.tasks h
+                  JOIN runplane.serial_tasks s ON s.agent_id = h.agent_id AND s.serial_key = h.serial_key
+                  JOIN runplane.tasks t ON t.id = s.task_id
+                 WHERE h.id = v_tasks[n] AND s.task_id <> h.id AND t.cancel_requested_at IS NULL
+                   AND NOT EXISTS (SELECT FROM runplane.leases l WHERE l.task_id = t.id)
+                   AND NOT EXISTS (SELECT FROM runplane.delayed_tasks d WHERE d.available_at = t.available_at AND d.task_id = t.id)
+                 ORDER BY s.rank LIMIT p_limit - cardinality(v_taken)) b
+          LEFT JOIN runplane.agent_estimates e ON e.agent_id = b.agent_id;
+        IF v_behind.count > 0 THEN
+          v_tasks := v_tasks[:n] || v_behind.tasks || v_tasks[n + 1:];
+          v_runs := v_runs[:n] || v_behind.runs || v_runs[n + 1:];
+          v_expected := v_expected[:n] || v_behind.expected || v_expected[n + 1:];
+          v_places := v_places[:n] || array_fill(NULL::tid, ARRAY[v_behind.count]) || v_places[n + 1:];
+          v_agents := v_agents[:n] || array_fill(a, ARRAY[v_behind.count]) || v_agents[n + 1:];
+          v_keys := v_keys[:n] || array_fill(v_keys[n], ARRAY[v_behind.count]) || v_keys[n + 1:];
+          v_seconds := v_seconds[:n] || array_fill(v_seconds[n], ARRAY[v_behind.count]) || v_seconds[n + 1:];
+        END IF;
+      END IF;
+    END IF;
+  END LOOP;
+
+  IF v_budgeted THEN
+    PERFORM runplane.hold_heads(v_throttles, v_head, v_head_tokens, v_head_since, v_blocked, p_now);
+  END IF;
+  RETURN QUERY SELECT v_tasks[t], v_runs[t], v_places[t], v_expected[t] FROM unnest(v_taken) t;
+END
+$$;
+--> statement-breakpoint
+-- Claims up to cardinality(p_attempt_ids) tasks of the given agents, best first, never above a limit. With a pool its
+-- weights choose between queues, and a pull worker gets no more than the pool's slots.
+--
+-- READ COMMITTED gives each statement its own snapshot, taken before it waits for any lock. Counting and claiming in
+-- one statement would therefore count leases as they were before the lock. So: lock in a statement of its own, count
+-- in the next, claim in the one after. Each statement of this function gets a new snapshot because it is VOLATILE.
+--
+-- Locks are taken in the order agents, throttles, runs, ready rows. Claimers skip what another claimer holds and take
+-- other agents instead; only when nothing else is left do they wait for it.
+CREATE FUNCTION runplane.claim_tasks(
+  p_agents uuid[], p_attempt_ids uuid[], p_worker uuid, p_claim_key text, p_lease_seconds integer, p_pool uuid
+) RETURNS SETOF runplane.assignments
+LANGUAGE plpgsql VOLATILE
+SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+  v_now timestamptz;
+  v_limit integer := cardinality(p_attempt_ids);
+  v_agents uuid[];
+  v_throttles uuid[];
+  v_locked uuid[];
+  v_startable uuid[];
+  v_attempts uuid[];
+  -- The tasks that are claimed: those that were ready with their places, and those behind the same serial keys.
+  v_tasks uuid[];
+  v_runs uuid[];
+  v_places tid[];
+  v_tokens bigint[];
+  v_budgeted boolean;
+BEGIN
+  IF p_claim_key <> '' THEN
+    PERFORM pg_advisory_xact_lock(hashtextextended(p_worker::text || p_claim_key, 0));
+    RETURN QUERY SELECT a.* FROM runplane.assignments a
+      WHERE a.worker_id = p_worker AND a.claim_key = p_claim_key ORDER BY a.claim_seq;
+    IF FOUND THEN RETURN; END IF;
+  END IF;
+
+  -- A server counts the slots of what it runs itself; those of a pull worker are counted here, one claim after another.
+  IF p_claim_key IS NOT NULL AND p_pool IS NOT NULL THEN
+    PERFORM pg_advisory_xact_lock(hashtextextended(p_worker::text || p_pool::text, 2));
+    v_limit := least(v_limit, (
+      SELECT o.slots_per_replica - (SELECT count(*) FROM runplane.leases l
+                                     WHERE l.worker_id = p_worker AND l.claim_key IS NOT NULL AND l.pool_id = p_pool)
+        FROM runplane.pools o WHERE o.id = p_pool));
+    IF v_limit <= 0 THEN RETURN; END IF;
+  END IF;
+
+  -- Agents that have work and may run it.
+  SELECT array_agg(a.id ORDER BY a.id) INTO v_agents
+    FROM runplane.agents a JOIN runplane.queues q ON q.id = a.queue_id
+   WHERE a.id = ANY (p_agents) AND NOT a.paused AND NOT q.paused
+     AND EXISTS (SELECT FROM runplane.ready_tasks r WHERE r.agent_id = a.id);
+  IF v_agents IS NULL THEN RETURN; END IF;
+
+  SELECT array_agg(x.id) INTO v_locked FROM (
+    SELECT a.id FROM runplane.agents a WHERE a.id = ANY (v_agents) ORDER BY a.id FOR NO KEY UPDATE SKIP LOCKED) x;
+  IF v_locked IS NULL THEN
+    SELECT array_agg(x.id) INTO v_locked FROM (
+      SELECT a.id FROM runplane.agents a WHERE a.id = ANY (v_agents) ORDER BY a.id FOR NO KEY UPDATE) x;
+  END IF;
+  v_agents := v_locked;
+
+  -- All throttles of an agent or none: an agent one of whose throttles is being claimed elsewhere is left out.
+  SELECT array_agg(DISTINCT x.throttle_id) INTO v_throttles FROM runplane.agent_throttles x WHERE x.agent_id = ANY (v_agents);
+  IF v_throttles IS NOT NULL THEN
+    SELECT array_agg(x.id) INTO v_locked FROM (
+      SELECT t.id FROM runplane.throttles t WHERE t.id = ANY (v_throttles) ORDER BY t.id FOR NO KEY UPDATE SKIP LOCKED) x;
+    SELECT array_agg(a) INTO v_startable FROM unnest(v_agents) a
+     WHERE NOT EXISTS (SELECT FROM runplane.agent_throttles x WHERE x.agent_id = a AND x.throttle_id <> ALL (coalesce(v_locked, '{}')));
+    IF v_startable IS NULL THEN
+      PERFORM FROM runplane.throttles t WHERE t.id = ANY (v_throttles) ORDER BY t.id FOR NO KEY UPDATE;
+    ELSE
+      v_agents := v_startable;
+    END IF;
+  END IF;
+
+  -- Leases begin when the locks are there, not when they were asked for.
+  v_now := runplane.clock();
+
+  SELECT array_agg(p.task_id), array_agg(p.run_id), array_agg(p.place), array_agg(p.tokens), bool_or(p.tokens IS NOT NULL)
+    INTO v_tasks, v_runs, v_places, v_tokens, v_budgeted
+    FROM runplane.pick_tasks(v_agents, v_throttles, v_limit, p_pool, v_now) p;
+  IF v_tasks IS NULL THEN RETURN; END IF;
+
+  -- A run's first claim starts it. Runs come before tasks in the lock order; one that a cancel holds is left alone.
+  SELECT coalesce(array_agg(x.id), '{}') INTO v_startable FROM (
+    SELECT r.id FROM runplane.runs r WHERE r.id = ANY (v_runs) AND r.status = 'QUEUED' ORDER BY r.id FOR NO KEY UPDATE SKIP LOCKED) x;
+
+  -- Mostly every task is the first of its run. Where not, the tasks of a run that is still queued are left out.
+  IF cardinality(v_startable) < cardinality(v_runs) THEN
+    SELECT array_agg(c.task_id), array_agg(c.place), array_agg(c.tokens) INTO v_tasks, v_places, v_tokens
+      FROM unnest(v_tasks, v_runs, v_places, v_tokens) c(task_id, run_id, place, tokens) JOIN runplane.runs u ON u.id = c.run_id
+     WHERE u.status <> 'QUEUED' OR u.id = ANY (v_startable);
+    IF v_tasks IS NULL THEN RETURN; END IF;
+  END IF;
+
+  -- The row that was seen at a place is still the one there, or there is another one now, of another task.
+  WITH gone AS (
+    DELETE FROM runplane.ready_tasks d WHERE d.ctid = ANY (ARRAY(
+      SELECT r.ctid FROM unnest(v_places, v_tasks) c(place, task_id)
+        JOIN runplane.ready_tasks r ON r.ctid = c.place AND r.task_id = c.task_id
+         FOR UPDATE OF r SKIP LOCKED))
+    RETURNING d.*),
+  -- Those that come with the task before them have no place but the one behind their key, which they keep.
+  taken AS (
+    SELECT g.agent_id, g.priority_key, g.turn, g.rank, g.task_id, g.run_id, g.sequence, g.attempts FROM gone g
+    UNION ALL
+    SELECT s.agent_id, t.priority * -1, NULL, s.rank, s.task_id, s.run_id, s.sequence, s.attempts
+      FROM unnest(v_places, v_tasks) c(place, task_id) JOIN runplane.serial_tasks s ON s.task_id = c.task_id JOIN runplane.tasks t ON t.id = s.task_id
+     WHERE c.place IS NULL),
+  numbered AS (
+    SELECT g.*, row_number() OVER (ORDER BY g.priority_key, g.turn, g.rank) AS n FROM taken g),
+  leased AS (
+    INSERT INTO runplane.leases (attempt_id, task_id, run_id, agent_id, claim_seq, number, sequence, worker_id, claim_key, pool_id,
+                                 estimated_tokens, lease_seconds, started_at, expires_at, timeout_at)
+    SELECT p_attempt_ids[n.n], n.task_id, n.run_id, n.agent_id, nextval('runplane.claim_order'), n.attempts + 1, n.sequence + 1,
+           p_worker, p_claim_key, p_pool, CASE WHEN v_budgeted THEN v_tokens[array_position(v_tasks, n.task_id)] END,
+           s.seconds, v_now, v_now + make_interval(secs => s.seconds), v_now + make_interval(secs => a.timeout_seconds)
+      FROM numbered n JOIN runplane.agents a ON a.id = n.agent_id
+      CROSS JOIN LATERAL (SELECT coalesce(p_lease_seconds, a.lease_seconds) AS seconds) s
+     ORDER BY n.n
+    RETURNING attempt_id, agent_id, task_id, run_id, number, sequence),
+  asked AS (
+    INSERT INTO runplane.throttle_use (throttle_id, at, tokens, requests)
+    SELECT x.throttle_id, v_now, 0, count(*)
+      FROM leased l JOIN runplane.agent_throttles x ON x.agent_id = l.agent_id JOIN runplane.throttles t ON t.id = x.throttle_id
+     WHERE v_throttles IS NOT NULL AND coalesce(t.max_requests_per_minute, t.max_requests_per_second) IS NOT NULL
+     GROUP BY x.throttle_id),
+  advanced AS (
+    INSERT INTO runplane.lane_turns AS l (queue_id, priority, turn, at)
+    SELECT g.queue_id, g.priority, g.turn, v_now FROM (
+      SELECT a.queue_id, -g.priority_key AS priority, max(g.turn) AS turn
+        FROM gone g JOIN runplane.agents a ON a.id = g.agent_id GROUP BY 1, 2 ORDER BY 1, 2) g
+      LEFT JOIN runplane.lane_turns k ON k.queue_id = g.queue_id AND k.priority = g.priority
+     WHERE k.at IS NULL OR k.turn < g.turn AND k.at < v_now - interval '1 s'
+    ON CONFLICT (queue_id, priority) DO UPDATE SET turn = greatest(l.turn, excluded.turn), at = excluded.at),
+  started AS (
+    UPDATE runplane.runs r SET status = 'RUNNING', started_at = v_now, sequence = r.sequence + 1
+     WHERE r.id = ANY (CASE WHEN v_startable = '{}' THEN v_startable ELSE ARRAY(SELECT g.run_id FROM taken g) END) AND r.status = 'QUEUED'
+    RETURNING r.id, r.sequence),
+  logged AS (
+    INSERT INTO runplane.change_log (xid, seen_before, run_id, task_id, sequence, from_status, to_status, attempt_id, attempt_number, at)
+    SELECT (SELECT pg_current_xact_id()), (SELECT pg_snapshot_xmax(pg_current_snapshot())), c.*, v_now FROM (
+    SELECT s.id, NULL::uuid, s.sequence, 'QUEUED'::runplane.logged_status, 'RUNNING'::runplane.logged_status, NULL::uuid, NULL::integer FROM started s
+    UNION ALL
+    SELECT l.run_id, l.task_id, l.sequence, 'ENQUEUED', 'PROCESSING', l.attempt_id, l.number FROM leased l) c)
+  SELECT array_agg(l.attempt_id) INTO v_attempts FROM leased l;
+
+  RETURN QUERY SELECT a.* FROM runplane.assignments a WHERE a.attempt_id = ANY (v_attempts) ORDER BY a.claim_seq;
+END
+$$;
