@@ -38,7 +38,7 @@ export interface ClaimRequest {
   leaseSeconds: number | null;
 }
 
-// The function claim_tasks (drizzle/0002_claim.sql) locks, counts and claims in statements of their own. The tasks come
+// The function claim_tasks (drizzle/0003_claim.sql) locks, counts and claims in statements of their own. The tasks come
 // as one JSON document: reading hundreds of rows of that many columns costs the process more than the work around them.
 const claimSql = `
 select json_agg(c) as tasks from (
