@@ -32,14 +32,21 @@ export const isOver = (what: string, status: TaskStatus | RunStatus): IllegalSta
   status,
 });
 
-/** Under the lock of its run, so that what is decided from it still holds when it is done. */
+/**
+ * Under the lock of its run, so that what is decided from it still holds when it is done. The lock is a statement of its
+ * own: one that waits for it still sees the task as it was before.
+ */
 export async function readTask(
   tx: Queryable,
   id: string,
 ): Promise<{ runId: string; status: TaskStatus } | null> {
+  await tx.query({
+    text: 'select from runplane.runs r where r.id = (select t.run_id from runplane.tasks t where t.id = $1) for no key update',
+    values: [id],
+  });
   const { rows } = await tx.query<{ runId: string; status: TaskStatus }>({
-    text: `select t.run_id as "runId", ${taskStatus} as status from runplane.tasks t join runplane.runs r on r.id = t.run_id
-             left join runplane.leases l on l.task_id = t.id where t.id = $1 for no key update of r`,
+    text: `select t.run_id as "runId", ${taskStatus} as status from runplane.tasks t
+             left join runplane.leases l on l.task_id = t.id where t.id = $1`,
     values: [id],
   });
   return rows[0] ?? null;

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { transaction } from '../../src/db/transaction.ts';
 import type { JobStepInput } from '../../src/operator/types.ts';
 import { actor, ControlPlane } from '../support/control-plane.ts';
 
@@ -133,6 +134,35 @@ test('what is not over, or unknown, or a wrong priority is refused', async () =>
     kind: 'NotFound',
   });
 });
+
+test('of two that retry the same task at the same moment one does, and the other learns that it is not over', async () => {
+  const run = await plane.launch('one');
+  await failAll();
+  const id = await taskOf(run);
+  const outcomes = await whileRunIsLocked(run, () => [retry(id), retry(id)]);
+  expect(outcomes.map(({ kind }) => kind).sort()).toEqual(['IllegalState', 'TaskActionSuccess']);
+  expect(
+    await plane.rows(`select action from runplane.audit_entries where action = 'task.retry'`),
+  ).toHaveLength(1);
+});
+
+/** Lets actions begin, and wait for each other, while the test holds their run. */
+async function whileRunIsLocked<Outcome>(runId: string, begin: () => Promise<Outcome>[]): Promise<Outcome[]> {
+  const actions = await transaction(plane.database.db, async (tx) => {
+    await tx.query({ text: 'select from runplane.runs where id = $1 for update', values: [runId] });
+    const begun = begin();
+    await expect
+      .poll(() =>
+        plane.rows(
+          `select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+        ),
+      )
+      .toHaveLength(begun.length);
+    // In an array, because a promise would be awaited here.
+    return [begun];
+  });
+  return Promise.all(actions.flat());
+}
 
 test('many are retried by filter: tasks, or dead letters', async () => {
   await plane.job('chain', [step('a', []), step('b', ['a'])]);
