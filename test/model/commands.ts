@@ -2,7 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { actor, type ControlPlane } from '../support/control-plane.ts';
 import { agents, type FormName, forms, type JobName, jobs } from './kinds.ts';
-import { type LifecycleModel, type ModelAttempt, type ModelTask, publicStatus } from './lifecycle-model.ts';
+import type { LifecycleModel } from './lifecycle-model.ts';
+import { type ModelAttempt, type ModelTask, publicStatus } from './lifecycle-rules.ts';
 
 /** What is done next. Tasks and attempts are meant by number: the n-th task, the n-th attempt from the newest. */
 export type Command =
@@ -25,7 +26,10 @@ export interface Story {
 const index = fc.nat(7);
 const attempt = fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, { weight: 2, arbitrary: fc.nat(6) });
 const command: fc.Arbitrary<Command> = fc.oneof(
-  { weight: 6, arbitrary: fc.record({ do: fc.constant('claim' as const), limit: fc.integer({ min: 1, max: 4 }) }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({ do: fc.constant('claim' as const), limit: fc.integer({ min: 1, max: 4 }) }),
+  },
   {
     weight: 8,
     arbitrary: fc.record({
@@ -47,10 +51,19 @@ const command: fc.Arbitrary<Command> = fc.oneof(
 );
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 40, arbitrary: command },
-  { weight: 8, arbitrary: fc.record({ do: fc.constant('pass' as const), seconds: fc.constantFrom(1, 11, 31, 101) }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('wear' as const), by: fc.constantFrom('LOST', 'RELEASED') }) },
+  {
+    weight: 8,
+    arbitrary: fc.record({ do: fc.constant('pass' as const), seconds: fc.constantFrom(1, 11, 31, 101) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant('wear' as const), by: fc.constantFrom('LOST', 'RELEASED') }),
+  },
 );
-const launches = fc.array(fc.constantFrom(...(Object.keys(jobs) as JobName[])), { minLength: 1, maxLength: 4 });
+const launches = fc.array(fc.constantFrom(...(Object.keys(jobs) as JobName[])), {
+  minLength: 1,
+  maxLength: 4,
+});
 
 export const story: fc.Arbitrary<Story> = fc.record({
   launches,
@@ -75,7 +88,9 @@ export const crowdedStory: fc.Arbitrary<Story> = fc.record({
 });
 
 /** A command with what it means in the model as it is, so that its meaning does not change when others come before it. */
-export type Meant = Exclude<Command, { do: 'claim' | 'move' }> & { id: string } | Extract<Command, { do: 'claim' | 'move' }>;
+export type Meant =
+  | (Exclude<Command, { do: 'claim' | 'move' }> & { id: string })
+  | Extract<Command, { do: 'claim' | 'move' }>;
 
 export function meant(command: Command, model: LifecycleModel): Meant | null {
   if (command.do === 'claim' || command.do === 'move') return command;
@@ -118,16 +133,24 @@ export async function carryOut(command: Meant, plane: ControlPlane): Promise<Ans
         : { answer: outcome.kind };
     }
     case 'cancelRun': {
-      const [row] = await plane.rows<{ runId: string }>('select run_id as "runId" from runplane.tasks where id = $1', [command.id]);
+      const [row] = await plane.rows<{ runId: string }>(
+        'select run_id as "runId" from runplane.tasks where id = $1',
+        [command.id],
+      );
       const outcome = await actions.cancelRun({ runId: row?.runId ?? '' }, actor);
-      return outcome.kind === 'RunActionSuccess' ? { answer: 'Success', status: outcome.runStatus } : { answer: outcome.kind };
+      return outcome.kind === 'RunActionSuccess'
+        ? { answer: 'Success', status: outcome.runStatus }
+        : { answer: outcome.kind };
     }
     case 'cancelTask':
       return taskAnswer(await actions.cancelTask({ taskId: command.id }, actor));
     case 'retry':
       return taskAnswer(await actions.retryTask({ taskId: command.id }, actor));
     case 'replay': {
-      const [letter] = await plane.rows<{ id: string }>('select id from runplane.dead_letters where task_id = $1', [command.id]);
+      const [letter] = await plane.rows<{ id: string }>(
+        'select id from runplane.dead_letters where task_id = $1',
+        [command.id],
+      );
       return taskAnswer(await actions.replayDeadLetter({ id: letter?.id ?? command.id }, actor));
     }
   }
@@ -142,7 +165,12 @@ const taskAnswer = (outcome: { kind: string; taskStatus?: string }): Answer =>
  * The models that explain the answer, when the command met this model: none if it cannot be. Alone, a claim takes all
  * that it may; among others it may leave what they hold.
  */
-export function explain(command: Meant, answer: Answer, before: LifecycleModel, alone: boolean): LifecycleModel[] {
+export function explain(
+  command: Meant,
+  answer: Answer,
+  before: LifecycleModel,
+  alone: boolean,
+): LifecycleModel[] {
   if (command.do === 'move') return explainMove((answer as { moved: number }).moved, before, alone);
   const model = before.clone();
   if (command.do === 'claim') {
@@ -160,9 +188,11 @@ export function explain(command: Meant, answer: Answer, before: LifecycleModel, 
 
 function expected(command: Exclude<Meant, { do: 'claim' | 'move' }>, model: LifecycleModel): Answer {
   if ('attempt' in command) {
-    const found = model.attempts.find(({ attempt }) => attempt.id === command.id) as { task: ModelTask; attempt: ModelAttempt };
-    if (command.do === 'heartbeat') return { answer: model.heartbeat(found) };
-    if (command.do === 'sweep') return { answer: model.sweep(found) };
+    const found = model.attempts.find(({ attempt }) => attempt.id === command.id) as {
+      task: ModelTask;
+      attempt: ModelAttempt;
+    };
+    if (command.do !== 'report') return { answer: model[command.do](found) };
     const answer = model.report(found, command.form);
     return answer === 'ResultConflict' ? { answer } : { answer, status: publicStatus(found.task.state) };
   }

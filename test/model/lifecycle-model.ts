@@ -1,42 +1,22 @@
-import { type AgentKind, agents, type Form, type FormName, forms, leaseSeconds, type StepKind } from './kinds.ts';
-import { attemptTable, type Cell, counts, type TaskState, taskTable } from './lifecycle-table.ts';
-
-export interface ModelAttempt {
-  id: string;
-  number: number;
-  status: string;
-  counted: boolean;
-  late: boolean;
-  heard: FormName | null;
-  expiresAt: number;
-  timeoutAt: number;
-  graceEndsAt: number | null;
-}
-export interface ModelTask {
-  id: string;
-  run: number;
-  step: StepKind;
-  state: TaskState;
-  sequence: number;
-  attempts: ModelAttempt[];
-  /** Attempts before the last retry, which do not count any more. */
-  forgiven: number;
-  availableAt: number;
-  /** Failed because a step that it needs did not complete. */
-  byDependency: boolean;
-  letter: { failCount: number; replayed: boolean } | null;
-}
-export interface ModelRun {
-  id: string;
-  status: string;
-  cancelRequested: boolean;
-}
-
-const over = new Set<TaskState>(['completed', 'failed', 'cancelled']);
-export const publicStatus = (state: TaskState): string =>
-  ({ ready: 'ENQUEUED', delayed: 'ENQUEUED', behind: 'ENQUEUED', processing: 'PROCESSING', stopping: 'PROCESSING' })[
-    state as string
-  ] ?? state.toUpperCase();
+import { type Form, type FormName, forms, leaseSeconds, type StepKind } from './kinds.ts';
+import {
+  attemptState,
+  delayOf,
+  finishedStatus,
+  graceSeconds,
+  isCounted,
+  isOver,
+  type ModelAttempt,
+  type ModelRun,
+  type ModelTask,
+  newAttempt,
+  newTask,
+  over,
+  reportEvent,
+  retryEvent,
+  sweepEvent,
+} from './lifecycle-rules.ts';
+import { attemptTable, type Cell, type TaskState, taskTable } from './lifecycle-table.ts';
 
 /**
  * What the database has to hold. Where a task goes at an event, and what is answered, comes from the tables of
@@ -50,7 +30,8 @@ export class LifecycleModel {
   key: string[] = [];
 
   clone(): LifecycleModel {
-    return Object.assign(new LifecycleModel(), structuredClone({ ...this }));
+    const { now, tasks, runs, key } = this;
+    return Object.assign(new LifecycleModel(), structuredClone({ now, tasks, runs, key }));
   }
 
   get attempts(): { task: ModelTask; attempt: ModelAttempt }[] {
@@ -61,10 +42,7 @@ export class LifecycleModel {
   launch(runId: string, tasks: { id: string; step: StepKind }[], later: number): void {
     const run = this.runs.push({ id: runId, status: 'QUEUED', cancelRequested: false }) - 1;
     for (const { id, step } of tasks) {
-      const task: ModelTask = {
-        id, run, step, state: 'blocked', sequence: 1, attempts: [], forgiven: 0,
-        availableAt: this.now + later, byDependency: false, letter: null,
-      };
+      const task = newTask(id, run, step, this.now + later);
       this.tasks.push(task);
       if (!step.dependsOn) task.state = this.#queuePlace(task, later);
     }
@@ -73,11 +51,7 @@ export class LifecycleModel {
   claim(task: ModelTask, attemptId: string): void {
     this.#go(task, taskTable.cell('claim', task.state));
     task.sequence++;
-    const { timeoutSeconds } = agentOf(task);
-    task.attempts.push({
-      id: attemptId, number: task.attempts.length + 1, status: 'RUNNING', counted: false, late: false, heard: null,
-      expiresAt: this.now + leaseSeconds, timeoutAt: this.now + timeoutSeconds, graceEndsAt: null,
-    });
+    task.attempts.push(newAttempt(task, attemptId, this.now));
     const run = this.#runOf(task);
     if (run.status === 'QUEUED') run.status = 'RUNNING';
   }
@@ -99,15 +73,15 @@ export class LifecycleModel {
   }
 
   heartbeat({ task, attempt }: { task: ModelTask; attempt: ModelAttempt }): string | null {
-    const { answer } = attemptTable.cell('heartbeat', this.#stateOf(task, attempt));
+    const { answer } = attemptTable.cell('heartbeat', attemptState(task, attempt));
     if (answer !== 'STALE') attempt.expiresAt = this.now + leaseSeconds;
     return answer;
   }
 
   report({ task, attempt }: { task: ModelTask; attempt: ModelAttempt }, name: FormName): string | null {
     const form: Form = forms[name];
-    const event = attempt.heard === name ? 'the same report again' : this.#reportEvent(task, attempt, form);
-    const cell = attemptTable.cell(event, this.#stateOf(task, attempt));
+    const event = attempt.heard === name ? 'the same report again' : reportEvent(task, attempt, form);
+    const cell = attemptTable.cell(event, attemptState(task, attempt));
     const current = attempt.status === 'RUNNING';
     if (cell.answer === 'APPLIED' || cell.answer === 'SUPERSEDED') {
       attempt.late = !current;
@@ -118,7 +92,7 @@ export class LifecycleModel {
   }
 
   sweep({ task, attempt }: { task: ModelTask; attempt: ModelAttempt }): string {
-    const cell = attemptTable.cell(this.#sweepEvent(task, attempt), this.#stateOf(task, attempt));
+    const cell = attemptTable.cell(sweepEvent(task, attempt, this.now), attemptState(task, attempt));
     this.#endAttempt(task, attempt, cell, cell.attempt === 'TIMED_OUT' ? 'TIMED_OUT' : null, null);
     return cell.attempt === null ? 'NOTHING' : 'APPLIED';
   }
@@ -148,21 +122,16 @@ export class LifecycleModel {
 
   retry(task: ModelTask): string | null {
     const run = this.#runOf(task);
-    const needed = this.#dependencyOf(task);
-    const hopeless =
-      (task.state === 'failed' || task.state === 'cancelled') && task.step.when !== 'DEPENDENCIES_FINISHED' &&
-      needed && over.has(needed.state) && needed.state !== 'completed';
-    const cell = taskTable.cell(
-      run.status === 'CANCELLING' ? 'retryTask, but its run is being cancelled'
-        : hopeless ? 'retryTask, but a step that it needs did not complete' : 'retryTask',
-      task.state,
-    );
+    const cell = taskTable.cell(retryEvent(task, run, this.#dependencyOf(task)), task.state);
     if (cell.to.length > 0) {
       if (isOver(run)) Object.assign(run, { status: 'RUNNING', cancelRequested: false });
       this.#reopen(task, cell);
       for (const dependent of this.#dependentsOf(task)) {
         if (dependent.byDependency)
-          this.#reopen(dependent, taskTable.cell('the dependency that failed it is retried', dependent.state));
+          this.#reopen(
+            dependent,
+            taskTable.cell('the dependency that failed it is retried', dependent.state),
+          );
       }
     }
     return cell.answer;
@@ -185,9 +154,15 @@ export class LifecycleModel {
     this.#go(task, cell);
   }
 
-  #endAttempt(task: ModelTask, attempt: ModelAttempt, cell: Cell, code: string | null, form: Form | null): void {
+  #endAttempt(
+    task: ModelTask,
+    attempt: ModelAttempt,
+    cell: Cell,
+    code: string | null,
+    form: Form | null,
+  ): void {
     if (cell.attempt !== null) {
-      attempt.counted = this.#counted(task, cell.attempt, code, form?.error?.kind);
+      attempt.counted = isCounted(task, cell.attempt, code, form?.error?.kind);
       attempt.status = cell.attempt;
     }
     if (cell.newerCancelled) Object.assign(task.attempts.at(-1) as ModelAttempt, { status: 'CANCELLED' });
@@ -234,11 +209,12 @@ export class LifecycleModel {
   /** What the ends of tasks mean for the steps that wait for them and for their runs. */
   #follow(tasks: readonly ModelTask[]): void {
     for (const task of tasks.filter(({ state }) => over.has(state))) {
-      for (const dependent of this.#dependentsOf(task)) this.#dependencyOver(dependent, task.state === 'completed');
+      for (const dependent of this.#dependentsOf(task))
+        this.#dependencyOver(dependent, task.state === 'completed');
     }
     for (const run of new Set(tasks.map((task) => this.#runOf(task)))) {
       const states = this.tasks.filter((task) => this.#runOf(task) === run).map(({ state }) => state);
-      if (states.every((state) => over.has(state))) run.status = finished(states, run.cancelRequested);
+      if (states.every((state) => over.has(state))) run.status = finishedStatus(states, run.cancelRequested);
       else if (run.cancelRequested) run.status = 'CANCELLING';
     }
   }
@@ -256,65 +232,6 @@ export class LifecycleModel {
     }
   }
 
-  #reportEvent(task: ModelTask, attempt: ModelAttempt, form: Form): string {
-    const current = attempt.status === 'RUNNING';
-    if (form.status === 'FAILED') {
-      const again = current
-        ? this.#again(task, form.error?.code ?? '', form.error?.kind)
-        : form.error?.kind !== 'PERMANENT';
-      return again ? 'FAILED, tried again' : 'FAILED, for good';
-    }
-    if (form.status !== 'RELEASED' || !current) return form.status;
-    const spent = this.#countedSoFar(task) + Number(this.#counted(task, 'RELEASED', null));
-    return this.#counted(task, 'RELEASED', null) && spent >= maxAttempts(task) ? 'RELEASED, too often' : 'RELEASED';
-  }
-
-  #sweepEvent(task: ModelTask, attempt: ModelAttempt): string {
-    if (attempt.status !== 'RUNNING') return 'swept, with nothing to find';
-    if (attempt.timeoutAt <= this.now)
-      return this.#again(task, 'TIMED_OUT') ? 'swept, timed out, tried again' : 'swept, timed out for good';
-    if (attempt.expiresAt < this.now) {
-      const earlier = this.#history(task).slice(0, -1);
-      const lostInRow = earlier.length - 1 - earlier.findLastIndex(({ status }) => status !== 'LOST');
-      return lostInRow === 4 ? 'swept, lease expired the fifth time in a row' : 'swept, lease expired';
-    }
-    return attempt.graceEndsAt !== null && attempt.graceEndsAt < this.now
-      ? 'swept, grace time over'
-      : 'swept, with nothing to find';
-  }
-
-  #again(task: ModelTask, code: string, kind?: string): boolean {
-    const override = overrideOf(task, code);
-    if (!(override ? override.retry : kind !== 'PERMANENT')) return false;
-    return this.#countedSoFar(task) + Number(this.#counted(task, 'FAILED', code, kind)) < maxAttempts(task);
-  }
-
-  #counted(task: ModelTask, status: string, code: string | null, kind?: string): boolean {
-    const words = counts.get(status);
-    if (words !== 'unless spared') return words === 'yes';
-    const override = overrideOf(task, code);
-    const spared = status === 'RELEASED' || (override ? override.countsAttempt === false : kind === 'RATE_LIMITED');
-    const ended = this.#history(task).filter((a) => a.status !== 'RUNNING' && a.status !== 'LOST');
-    const uncountedInRow = ended.length - 1 - ended.findLastIndex(({ counted }) => counted);
-    return !spared || uncountedInRow >= 20;
-  }
-
-  #countedSoFar(task: ModelTask): number {
-    return this.#history(task).filter(({ counted, status }) => counted && status !== 'RUNNING').length;
-  }
-
-  #history(task: ModelTask): ModelAttempt[] {
-    return task.attempts.slice(task.forgiven);
-  }
-
-  #stateOf(task: ModelTask, attempt: ModelAttempt): string {
-    if (attempt.heard !== null) return 'heard';
-    if (attempt.status === 'RUNNING') return task.state === 'stopping' ? 'asked to stop' : 'current';
-    if (over.has(task.state)) return 'unheard, task over';
-    if (task.state === 'blocked') return 'lost, task blocked';
-    return task.state === 'processing' || task.state === 'stopping' ? 'lost, newer attempt' : 'lost, task waits';
-  }
-
   #runOf(task: ModelTask): ModelRun {
     return this.runs[task.run] as ModelRun;
   }
@@ -326,20 +243,4 @@ export class LifecycleModel {
   #dependentsOf(task: ModelTask): ModelTask[] {
     return this.tasks.filter((other) => other.run === task.run && other.step.dependsOn === task.step.name);
   }
-}
-
-const graceSeconds = 30;
-const agentOf = (task: ModelTask): AgentKind => agents[task.step.agent];
-const maxAttempts = (task: ModelTask): number => task.step.maxAttempts ?? agentOf(task).maxAttempts;
-const overrideOf = (task: ModelTask, code: string | null) =>
-  agentOf(task).overrides.find((override) => override.code === code);
-const delayOf = (task: ModelTask, code: string | null, form: Form | null): number =>
-  overrideOf(task, code)?.delaySeconds ?? form?.error?.retryAfterSeconds ?? agentOf(task).delaySeconds;
-const isOver = ({ status }: ModelRun): boolean => ['COMPLETED', 'FAILED', 'CANCELLED'].includes(status);
-
-function finished(states: readonly TaskState[], cancelRequested: boolean): string {
-  const cancelled = states.includes('cancelled');
-  if (cancelRequested && cancelled) return 'CANCELLED';
-  if (states.includes('failed')) return 'FAILED';
-  return cancelled ? 'CANCELLED' : 'COMPLETED';
 }

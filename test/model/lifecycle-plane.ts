@@ -1,7 +1,8 @@
 import type { JobStepInput } from '../../src/operator/types.ts';
 import { ControlPlane } from '../support/control-plane.ts';
 import { type AgentKind, agents, type JobKind, type JobName, jobs, leaseSeconds } from './kinds.ts';
-import { type LifecycleModel, publicStatus } from './lifecycle-model.ts';
+import type { LifecycleModel } from './lifecycle-model.ts';
+import { publicStatus } from './lifecycle-rules.ts';
 
 // Each second of the model is one of this clock, which stands still in between.
 const clockSql = `
@@ -36,7 +37,10 @@ export async function startPlanes(): Promise<[ControlPlane, ControlPlane]> {
   }
   for (const [name, job] of Object.entries(jobs) as [string, JobKind][]) {
     const steps = job.steps.map(
-      ({ dependsOn, serialKey: _, ...step }): JobStepInput => ({ ...step, dependsOn: dependsOn ? [dependsOn] : [] }),
+      ({ dependsOn, serialKey: _, ...step }): JobStepInput => ({
+        ...step,
+        dependsOn: dependsOn ? [dependsOn] : [],
+      }),
     );
     await plane.job(name, steps);
   }
@@ -87,16 +91,22 @@ select json_build_object(
     from runplane.tasks t
     left join runplane.leases l on l.task_id = t.id left join runplane.ready_tasks r on r.task_id = t.id
     left join runplane.delayed_tasks d on d.task_id = t.id left join runplane.serial_tasks s on s.task_id = t.id),
-  'runs', (select json_object_agg(id, status) from runplane.runs)) as state`;
+  'runs', (select json_object_agg(id, status) from runplane.runs),
+  'key', (select coalesce(json_agg(s.task_id order by s.rank), '[]') from runplane.serial_tasks s)) as state`;
 
 interface State {
-  tasks: Record<string, { state: string; sequence: number; attempts: unknown[]; letter: unknown; logged?: string[] }>;
+  tasks: Record<
+    string,
+    { state: string; sequence: number; attempts: unknown[]; letter: unknown; logged?: string[] }
+  >;
   runs: Record<string, string>;
+  /** The order of the one serial key. */
+  key: string[];
 }
 
 export async function storedState(plane: ControlPlane): Promise<State> {
   const [row] = await plane.rows<{ state: State }>(stateSql);
-  const state = row?.state ?? { tasks: {}, runs: {} };
+  const state = row?.state ?? { tasks: {}, runs: {}, key: [] };
   for (const [id, { logged, sequence, ...task }] of Object.entries(state.tasks)) {
     if (logged?.length !== sequence || logged.at(-1) !== publicStatus(task.state as never))
       throw new Error(`The change log of a ${task.state} task, at ${sequence}, says ${logged?.join(', ')}.`);
@@ -118,4 +128,5 @@ export const modelState = (model: LifecycleModel): State => ({
     ]),
   ),
   runs: Object.fromEntries(model.runs.map(({ id, status }) => [id, status])),
+  key: model.key,
 });

@@ -67,17 +67,17 @@ export class LifecycleTable {
     const [head = [], ...rows] = tableRows(heading, 'event');
     for (const [event = '', ...cells] of rows) {
       for (const [i, text] of cells.entries())
-        this.#cells.set(
-          `${event} | ${head[i + 1]}`,
-          text === 'impossible' ? null : parseCell(text),
-        );
+        this.#cells.set(`${event} | ${head[i + 1]}`, text === 'impossible' ? null : parseCell(text));
     }
   }
 
   cell(event: string, state: string): Cell {
     const key = `${event} | ${state}`;
     const cell = this.#cells.get(key);
-    if (!cell) throw new Error(`${this.#name}: ${key} is ${cell === null ? 'impossible' : 'missing'}, but it happened.`);
+    if (!cell)
+      throw new Error(
+        `${this.#name}: ${key} is ${cell === null ? 'impossible' : 'missing'}, but it happened.`,
+      );
     this.#seen.add(key);
     return cell;
   }

@@ -96,7 +96,9 @@ export const storiesOfEachCell: Story[] = [
   ...after(intoAttemptStates, (n) => [
     [heartbeat(n)],
     [sweep(n)],
-    ...(['done', 'failed', 'failedForGood', 'stopped', 'handedBack'] as const).map((form) => [report(form, n)]),
+    ...(['done', 'failed', 'failedForGood', 'stopped', 'handedBack'] as const).map((form) => [
+      report(form, n),
+    ]),
   ]),
   story(['plain'], claim, report('done'), heartbeat(), sweep(), report('done')),
   ...(['doneOtherwise', 'failed', 'failedForGood', 'stopped', 'handedBack'] as const).map((form) =>
