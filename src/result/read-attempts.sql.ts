@@ -54,6 +54,18 @@ select a.id as "attemptId", a.status as attempt, a.result_digest as "reportedDig
   from runplane.attempts a join runplane.tasks t on t.id = a.task_id
  where a.id = any($1)`;
 
+const lockLeasesSql = `
+select from runplane.leases l where l.attempt_id = any($1) order by l.attempt_id for update`;
+
+/**
+ * Keeps heartbeats away from leases whose end by the clock is about to be decided: one that was answered as held must
+ * not be lost. In a statement of its own, because one that waits for a heartbeat still sees the lease as it was before.
+ */
+export async function lockLeases(tx: Queryable, attemptIds: readonly string[]): Promise<void> {
+  if (attemptIds.length === 0) return;
+  await tx.query({ name: 'lock-leases', text: lockLeasesSql, values: [attemptIds] });
+}
+
 type Unfinished = Pick<AttemptRow, 'cancelRequested' | 'leaseExpired' | 'timedOut' | 'attemptsForgiven'> & {
   maxAttempts: number | null;
   retryPolicy: Partial<RetryPolicy>;

@@ -8,7 +8,7 @@ import { holdBackThrottles } from './hold-back-throttles.sql.ts';
 import { lockRunsOfAttempts } from './lock-runs.sql.ts';
 import { materialize, type Produced } from './materialize.sql.ts';
 import type { Report } from './parse-result.ts';
-import { type AttemptRow, readAttempts, readHistories } from './read-attempts.sql.ts';
+import { type AttemptRow, lockLeases, readAttempts, readHistories } from './read-attempts.sql.ts';
 import { rememberReports } from './remember-reports.sql.ts';
 import { type Place, takePlaces } from './take-places.sql.ts';
 import { TransitionBuilder } from './transition-builder.ts';
@@ -26,17 +26,17 @@ export type Recorded =
   /** Another attempt of the same task is in the group: it comes first, this one again after it. */
   | { answer: 'AGAIN' };
 
+const idOf = ({ attemptId }: AttemptEnding): string => attemptId;
 const noHistory: AttemptHistory = { counted: 0, uncountedInRow: 0, lostInRow: 0 };
 const defaultHoldBackSeconds = 30;
 
 /** Records a group of endings in one transaction: what each changes, and what follows from it for steps and runs. */
 export async function recordEndings(tx: Queryable, endings: readonly AttemptEnding[]): Promise<Recorded[]> {
-  const ids = endings.map((ending) => ending.attemptId);
+  const ids = endings.map(idOf);
   await holdBackThrottles(tx, endings.flatMap(providerPause));
   const runs = await lockRunsOfAttempts(tx, ids);
-  const mayRepeat = endings
-    .filter(({ report }) => report?.status !== 'COMPLETED')
-    .map(({ attemptId }) => attemptId);
+  await lockLeases(tx, endings.filter(({ report }) => report === null).map(idOf));
+  const mayRepeat = endings.filter(({ report }) => report?.status !== 'COMPLETED').map(idOf);
   const attempts = new Map((await readAttempts(tx, ids, mayRepeat)).map((row) => [row.attemptId, row]));
   const decided = await decide(tx, endings, attempts);
 

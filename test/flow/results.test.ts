@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { transaction } from '../../src/db/transaction.ts';
 import { ControlPlane } from '../support/control-plane.ts';
 
 let plane: ControlPlane;
@@ -208,6 +209,23 @@ describe('a lost attempt', () => {
     expect(gone).toMatchObject({ state: 'STALE' });
     expect((await claimOne()).checkpoint).toEqual({ page: 3 });
   });
+});
+
+test('a heartbeat that is under way when the sweep looks keeps the lease', async () => {
+  await plane.launch('one');
+  const assignment = await claimOne();
+  await plane.expire(assignment);
+  const [sweep] = await transaction(plane.database.db, async (tx) => {
+    await tx.query({
+      text: `update runplane.leases set expires_at = runplane.clock() + interval '1 minute'`,
+    });
+    const swept = plane.sweep(assignment);
+    await plane.untilBlocked(1);
+    // In an array, because a promise would be awaited here.
+    return [swept];
+  });
+  expect(await sweep).toEqual({ answer: 'NOTHING' });
+  expect(await plane.report(assignment, { status: 'COMPLETED' })).toMatchObject({ outcome: 'APPLIED' });
 });
 
 test('text of models is repaired, and the attempt says so', async () => {

@@ -151,13 +151,7 @@ async function whileRunIsLocked<Outcome>(runId: string, begin: () => Promise<Out
   const actions = await transaction(plane.database.db, async (tx) => {
     await tx.query({ text: 'select from runplane.runs where id = $1 for update', values: [runId] });
     const begun = begin();
-    await expect
-      .poll(() =>
-        plane.rows(
-          `select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-        ),
-      )
-      .toHaveLength(begun.length);
+    await plane.untilBlocked(begun.length);
     // In an array, because a promise would be awaited here.
     return [begun];
   });

@@ -1,3 +1,4 @@
+import { expect } from 'vitest';
 import type { InlineHandler } from '../../src/dispatch/handlers.ts';
 import type { Assignment } from '../../src/dispatch/types.ts';
 import { newUuid, toPublicId } from '../../src/domain/ids.ts';
@@ -132,6 +133,12 @@ export class ControlPlane {
       `update runplane.leases set expires_at = runplane.clock() - interval '1 second' where attempt_id = $1`,
       [attemptId],
     );
+  }
+
+  /** Until so many sessions wait for a lock that the test holds. */
+  async untilBlocked(sessions: number): Promise<void> {
+    const blocked = `select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+    await expect.poll(() => this.rows(blocked), { timeout: 10_000 }).toHaveLength(sessions);
   }
 
   async run(id: string): Promise<{ status: string; openTasks: number }> {
