@@ -449,6 +449,17 @@ CREATE TABLE "runplane"."change_log" (
 	CONSTRAINT "change_log_xid_id_pk" PRIMARY KEY("xid","id")
 );
 --> statement-breakpoint
+CREATE TABLE "runplane"."debounces" (
+	"job_id" uuid NOT NULL,
+	"debounce_key" text NOT NULL,
+	"run_id" uuid NOT NULL,
+	"collect" boolean NOT NULL,
+	"first_launch_at" timestamp (3) with time zone NOT NULL,
+	"starts_at" timestamp (3) with time zone NOT NULL,
+	"position" "xid8" NOT NULL,
+	CONSTRAINT "debounces_job_id_debounce_key_pk" PRIMARY KEY("job_id","debounce_key")
+);
+--> statement-breakpoint
 CREATE TABLE "runplane"."events" (
 	"id" uuid PRIMARY KEY NOT NULL,
 	"topic" text NOT NULL,
@@ -484,6 +495,7 @@ CREATE TABLE "runplane"."runs" (
 	"correlation_id" text NOT NULL,
 	"idempotency_key" text,
 	"serial_key" text,
+	"debounce_key" text,
 	"customer" text,
 	"labels" jsonb DEFAULT '{}'::jsonb NOT NULL,
 	"priority" smallint NOT NULL,
@@ -565,6 +577,7 @@ CREATE INDEX "usage_by_task" ON "runplane"."usage" USING btree ("task_id");--> s
 CREATE INDEX "usage_by_run" ON "runplane"."usage" USING btree ("run_id");--> statement-breakpoint
 CREATE INDEX "settled_attempts_by_agent" ON "runplane"."settled_attempts" USING btree ("agent_id","id");--> statement-breakpoint
 CREATE INDEX "throttle_use_by_time" ON "runplane"."throttle_use" USING btree ("throttle_id","at");--> statement-breakpoint
+CREATE INDEX "debounces_by_start" ON "runplane"."debounces" USING btree ("starts_at");--> statement-breakpoint
 CREATE INDEX "events_by_correlation" ON "runplane"."events" USING btree ("correlation_id");--> statement-breakpoint
 CREATE INDEX "runs_by_correlation" ON "runplane"."runs" USING btree ("correlation_id");--> statement-breakpoint
 CREATE UNIQUE INDEX "runs_by_event_and_route" ON "runplane"."runs" USING btree ("event_id","route") WHERE "runplane"."runs"."event_id" is not null;--> statement-breakpoint

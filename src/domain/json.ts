@@ -17,6 +17,27 @@ const unstorableEverywhere = new RegExp(unstorable, 'g');
 
 export const isStorable = (text: string): boolean => !unstorable.test(text);
 
+export interface JsonSize {
+  bytes: number;
+  nodes: number;
+  /** A value that is no array and no object has 1. */
+  depth: number;
+}
+
+/** How large a value is in the terms of the input limits. */
+export function sizeOfJson(value: Json): JsonSize {
+  let nodes = 0;
+  const measure = (v: Json): number => {
+    nodes++;
+    if (typeof v !== 'object' || v === null) return 1;
+    let deepest = 0;
+    for (const entry of Array.isArray(v) ? v : Object.values(v)) deepest = Math.max(deepest, measure(entry));
+    return deepest + 1;
+  };
+  const depth = measure(value);
+  return { bytes: Buffer.byteLength(JSON.stringify(value)), nodes, depth };
+}
+
 /** Text with everything that Postgres cannot store replaced by U+FFFD. */
 export const repairText = (text: string): string => text.replace(unstorableEverywhere, '\uFFFD');
 

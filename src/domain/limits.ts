@@ -18,6 +18,9 @@ export const limits = {
   throttlesOfAgent: 4,
   priority: 1000,
   maxAttempts: 1000,
+  debounceSeconds: 86_400,
+  /** 7 days. */
+  debounceMaxSeconds: 604_800,
   weight: 100,
   slots: 1000,
   page: 200,

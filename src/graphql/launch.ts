@@ -29,6 +29,26 @@ const LaunchStepInput = builder.inputType('LaunchStepInput', {
   }),
 });
 
+const DebounceInput = builder.inputType('DebounceInput', {
+  description:
+    'A waiting run of the job with this key is kept (same id), takes the new config, and starts seconds after the newest launch, at most maxSeconds after the first. It waits until its first task is due; after that, or when it was cancelled, a launch makes a new run. Everything else of the newest launch replaces what the run had, too: labels, customer, priority, correlationId, serialKey, steps …. It keeps the version of the job, whose schema each config has to satisfy. A refused launch changes nothing.',
+  fields: (t) => ({
+    key: t.string({ required: true, description: '1 to 200 bytes; unique in the job.' }),
+    seconds: t.float({
+      required: true,
+      description: 'Quiet time before the start; greater than 0, up to 86,400.',
+    }),
+    maxSeconds: t.float({
+      description:
+        'The longest time from the first launch to the start, as the newest launch says; from seconds to 604,800 (7 days). Absent: each launch postpones it, without end.',
+    }),
+    collect: t.boolean({
+      description:
+        'The run gets all configs instead of the newest, as { items: [...] } in order; each has to satisfy the schema, and together they may be as large as one config (1 MiB), else InvalidInput. Default false. With another value than the waiting run has: InvalidInput.',
+    }),
+  }),
+});
+
 const LaunchRunInput = builder.inputType('LaunchRunInput', {
   description: 'A run to launch.',
   fields: (t) => ({
@@ -51,6 +71,11 @@ const LaunchRunInput = builder.inputType('LaunchRunInput', {
     }),
     availableAt: t.field({ type: 'DateTime', description: 'Nothing of it starts before; absent is now.' }),
     serialKey: t.string({ description: 'At most one task runs per agent and serial key, in enqueue order.' }),
+    debounce: t.field({
+      type: DebounceInput,
+      description:
+        'Brings launches that follow each other quickly together in one run. Not together with availableAt.',
+    }),
     steps: t.field({ type: [LaunchStepInput], description: 'Other values for single steps.' }),
   }),
 });

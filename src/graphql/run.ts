@@ -54,11 +54,15 @@ RunRef.implement({
     }),
     idempotencyKey: t.exposeString('idempotencyKey', {
       nullable: true,
-      description: 'The key of its launch.',
+      description: 'The key of its launch; of a debounced run the key of the newest.',
     }),
     serialKey: t.exposeString('serialKey', {
       nullable: true,
       description: 'At most one task runs per agent and serial key, in enqueue order.',
+    }),
+    debounceKey: t.exposeString('debounceKey', {
+      nullable: true,
+      description: 'Launches of the job with this key change the run while it waits.',
     }),
     customer: t.exposeString('customer', { nullable: true, description: 'Whom the work is for.' }),
     labels: t.field({

@@ -3,8 +3,10 @@ import type { Database, Queryable } from '../db/pool.ts';
 import { asTransactions, transaction } from '../db/transaction.ts';
 import { newUuid, toPublicId } from '../domain/ids.ts';
 import type { IdempotencyConflict, JobNotFound } from '../domain/problems.ts';
+import { type DebouncedLaunch, settleDebounced } from './debounce-launches.ts';
+import { changeRuns, saveDebounces } from './debounces.sql.ts';
 import { fanOut, loadRoutes, type StoredEvent } from './fan-out.ts';
-import { findRemembered, keyName, type Remembered, remember } from './idempotency.ts';
+import { findRemembered, type KeyedObject, keyName, type Remembered, remember } from './idempotency.ts';
 import { findReplayedEvents, insertEvents } from './insert-events.sql.ts';
 import { insertRuns } from './insert-runs.sql.ts';
 import type { JobCatalog } from './job-catalog.ts';
@@ -40,19 +42,29 @@ export async function admit(
 ): Promise<AdmissionOutcome[]> {
   const outcomes = new Map<number, AdmissionOutcome>();
   await answerRepeated(db, epoch, admissions, outcomes);
-  const planned = await plan(db, catalog, admissions, outcomes);
-  if (planned.length > 0) {
-    const cursor = encodeCursor(epoch, { xid: await store(db, planned), id: 0 });
-    for (const admitted of planned) outcomes.set(admitted.index, success(admitted, cursor));
+  const { planned, debounced } = await plan(db, catalog, admissions, outcomes);
+  if (debounced.length > 0) {
+    for (const [index, outcome] of await storeDebounced(db, epoch, catalog, planned, debounced))
+      outcomes.set(index, outcome);
+  } else if (planned.length > 0) {
+    succeed(planned, encodeCursor(epoch, { xid: await store(db, planned), id: 0 }), outcomes);
   }
   return admissions.map((_, index) => outcomes.get(index) as AdmissionOutcome);
 }
+
+const succeed = (
+  planned: readonly Planned[],
+  cursor: string,
+  outcomes: Map<number, AdmissionOutcome>,
+): void => {
+  for (const admitted of planned) outcomes.set(admitted.index, success(admitted, cursor));
+};
 
 /** Stores what was planned, in one transaction; answers where in the change log it begins. */
 function store(db: Database, planned: readonly Planned[]): Promise<bigint> {
   const plans = planned.flatMap((admitted) => admitted.plans);
   const events = planned.flatMap(({ event }) => event ?? []);
-  const keyed = planned.flatMap(({ key, objectId }) => (key ? [{ key, objectId }] : []));
+  const keyed = planned.flatMap(keyedObject);
   const isSerial = plans.some(({ tasks }) => tasks.some((task) => task.serial_key !== null));
   // Mostly it is a single statement, which needs no transaction around it.
   if (events.length === 0 && keyed.length === 0 && !isSerial) return insertRuns(asTransactions(db), plans);
@@ -60,6 +72,52 @@ function store(db: Database, planned: readonly Planned[]): Promise<bigint> {
     if ((await remember(tx, keyed)).size > 0) throw new KeyTaken();
     await insertEvents(tx, events);
     return insertRuns(tx, plans);
+  });
+}
+
+const keyedObject = ({ key, objectId }: Planned): KeyedObject[] =>
+  key ? [{ key, objectId, position: null }] : [];
+
+/**
+ * Stores launches that are debounced, and what was planned beside them. What becomes of them is decided in the
+ * transaction, under the locks of their keys, which come before all others; so each repeat of it decides anew.
+ */
+function storeDebounced(
+  db: Database,
+  epoch: string,
+  catalog: JobCatalog,
+  planned: readonly Planned[],
+  debounced: readonly DebouncedLaunch[],
+): Promise<Map<number, AdmissionOutcome>> {
+  return transaction(db, async (tx) => {
+    const settled = await settleDebounced(tx, catalog, debounced);
+    const outcomes = new Map<number, AdmissionOutcome>();
+    const keyed = planned.flatMap(keyedObject);
+    for (const { index, launch } of debounced) {
+      const outcome = settled.outcomes.get(index);
+      if (!outcome) continue;
+      if ('kind' in outcome) {
+        outcomes.set(index, outcome);
+        continue;
+      }
+      const { runId, position } = outcome;
+      if (launch.key) keyed.push({ key: launch.key, objectId: runId, position });
+      const cursor = encodeCursor(epoch, { xid: position, id: 0 });
+      outcomes.set(index, { kind: 'LaunchRunSuccess', runId, replayed: false, cursor });
+    }
+    if ((await remember(tx, keyed)).size > 0) throw new KeyTaken();
+    await insertEvents(
+      tx,
+      planned.flatMap(({ event }) => event ?? []),
+    );
+    await changeRuns(tx, settled.changedRuns);
+    const plans = [...planned.flatMap((admitted) => admitted.plans), ...settled.newRuns];
+    if (planned.length > 0 || plans.length > 0) {
+      const xid = await insertRuns(tx, plans);
+      succeed(planned, encodeCursor(epoch, { xid, id: 0 }), outcomes);
+    }
+    await saveDebounces(tx, settled.rows);
+    return outcomes;
   });
 }
 
@@ -135,7 +193,7 @@ async function plan(
   catalog: JobCatalog,
   admissions: readonly Admission[],
   outcomes: Map<number, AdmissionOutcome>,
-): Promise<Planned[]> {
+): Promise<{ planned: Planned[]; debounced: DebouncedLaunch[] }> {
   const open = [...admissions.entries()].filter(([index]) => !outcomes.has(index));
   const topics = open.flatMap(([, admission]) => ('event' in admission ? [admission.event.topic] : []));
   const routes = topics.length > 0 ? await loadRoutes(db, topics) : [];
@@ -147,6 +205,7 @@ async function plan(
   const byId = new Map(jobs.map((job) => [job.id, job]));
 
   const planned: Planned[] = [];
+  const debounced: DebouncedLaunch[] = [];
   for (const [index, admission] of open) {
     if ('event' in admission) {
       const { event } = admission;
@@ -158,10 +217,15 @@ async function plan(
     }
     const { launch } = admission;
     const job = byName.get(launch.job);
+    const { debounce } = launch;
+    if (job && debounce) {
+      debounced.push({ index, launch: { ...launch, debounce }, job });
+      continue;
+    }
     const run = job ? planRun(launch, job, null) : jobNotFound(launch.job);
     if (isPlan(run))
       planned.push({ index, key: launch.key, objectId: run.run.id, plans: [run], event: null });
     else outcomes.set(index, run);
   }
-  return planned;
+  return { planned, debounced };
 }

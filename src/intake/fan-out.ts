@@ -130,6 +130,7 @@ function launchOf(
     estimatedTokens: parseEstimate(estimate, 'estimatedTokens'),
     availableAt: null,
     serialKey,
+    debounce: null,
     steps: new Map(),
   };
 }

@@ -15,9 +15,9 @@ select r.kind, r.scope, r.key_hash as "keyHash", r.object_id as "objectId", r.di
 
 // Sorted, so that two groups with the same keys never wait for each other in a circle.
 const rememberSql = `
-insert into runplane.idempotency_records (kind, scope, key_hash, digest, object_id)
-select k.kind, k.scope, k.key_hash, k.digest, k.object_id
-  from unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[], $5::uuid[]) as k(kind, scope, key_hash, digest, object_id)
+insert into runplane.idempotency_records (kind, scope, key_hash, digest, object_id, position)
+select k.kind, k.scope, k.key_hash, k.digest, k.object_id, coalesce(k.position::xid8, pg_snapshot_xmin(pg_current_snapshot()))
+  from unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[], $5::uuid[], $6::text[]) as k(kind, scope, key_hash, digest, object_id, position)
  order by k.kind, k.scope, k.key_hash
 on conflict (kind, scope, key_hash) do nothing
 returning kind, scope, key_hash as "keyHash"`;
@@ -49,11 +49,15 @@ export async function findRemembered(
   );
 }
 
+export interface KeyedObject {
+  key: IdempotencyKey;
+  objectId: string;
+  /** Where in the change log to watch the object from; null when this transaction makes it. */
+  position: bigint | null;
+}
+
 /** Remembers what the keys make. The names of those that another transaction remembered first are returned. */
-export async function remember(
-  tx: Queryable,
-  entries: readonly { key: IdempotencyKey; objectId: string }[],
-): Promise<Set<string>> {
+export async function remember(tx: Queryable, entries: readonly KeyedObject[]): Promise<Set<string>> {
   if (entries.length === 0) return new Set();
   const { rows } = await tx.query<KeyRow>({
     name: 'remember-idempotency',
@@ -64,6 +68,7 @@ export async function remember(
       entries.map(({ key }) => key.hash),
       entries.map(({ key }) => key.digest),
       entries.map(({ objectId }) => objectId),
+      entries.map(({ position }) => position?.toString() ?? null),
     ],
   });
   const won = new Set(rows.map(rowName));

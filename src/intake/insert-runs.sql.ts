@@ -14,7 +14,7 @@ with moment as materialized (
   select runplane.clock() as now, pg_current_xact_id() as xid, pg_snapshot_xmax(pg_current_snapshot()) as seen_before),
 given_runs as materialized (
   select r.*, coalesce(r.available_at, m.now) as starts_at from json_to_recordset($1::json) as r(
-    id uuid, job_id uuid, job_version int, config jsonb, correlation_id text, idempotency_key text, serial_key text,
+    id uuid, job_id uuid, job_version int, config jsonb, correlation_id text, idempotency_key text, serial_key text, debounce_key text,
     customer text, labels jsonb, priority smallint, event_id uuid, route text, total_tasks int, blocked_tasks int, available_at timestamptz)
   cross join moment m),
 listed_tasks as materialized (
@@ -34,10 +34,10 @@ given_tasks as materialized (
   select t.*, case when t.is_ready then u.turn[t.nth] end as turn, case when t.is_ready then nextval('runplane.enqueue_order') end as rank
     from (select l.*, count(*) filter (where l.is_ready) over (order by l.n) as nth from listed_tasks l order by l.n) t cross join turns u),
 new_runs as (
-  insert into runplane.runs (id, job_id, job_version, config, correlation_id, idempotency_key, serial_key, customer,
+  insert into runplane.runs (id, job_id, job_version, config, correlation_id, idempotency_key, serial_key, debounce_key, customer,
                              labels, priority, event_id, route, open_tasks, blocked_tasks, total_tasks, available_at,
                              created_at)
-  select g.id, g.job_id, g.job_version, g.config, g.correlation_id, g.idempotency_key, g.serial_key, g.customer,
+  select g.id, g.job_id, g.job_version, g.config, g.correlation_id, g.idempotency_key, g.serial_key, g.debounce_key, g.customer,
          coalesce(g.labels, '{}'), g.priority, g.event_id, g.route, g.total_tasks, g.blocked_tasks, g.total_tasks, g.starts_at, m.now
     from given_runs g cross join moment m),
 new_tasks as (

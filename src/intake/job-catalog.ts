@@ -25,6 +25,9 @@ select j.id, j.name, j.version, v.steps, v.config_schema as "configSchema"
   from runplane.jobs j join runplane.job_versions v on v.job_id = j.id and v.version = j.version
  where j.enabled and (j.name = any($1) or j.id = any($2::uuid[]))`;
 
+const oneVersion = `
+select v.version, v.steps, v.config_schema as "configSchema" from runplane.job_versions v where v.job_id = $1 and v.version = $2`;
+
 /** Which version is current is asked for each launch; a version never changes, so its compiled schema is kept. */
 export class JobCatalog {
   /** By job: the version that was compiled last. */
@@ -42,6 +45,18 @@ export class JobCatalog {
       ...job,
       validateConfig: this.#validator(job, configSchema),
     }));
+  }
+
+  /** An earlier version of a job. Asked for seldom, so it is not kept. */
+  async loadVersion(tx: Queryable, job: LaunchableJob, version: number): Promise<LaunchableJob> {
+    const { rows } = await tx.query<Pick<JobRow, 'version' | 'steps' | 'configSchema'>>({
+      name: 'job-version',
+      text: oneVersion,
+      values: [job.id, version],
+    });
+    const [row] = rows;
+    if (!row) throw new Error(`Version ${version} of job ${job.id} is gone.`);
+    return { ...job, version, steps: row.steps, validateConfig: compileConfigSchema(row.configSchema) };
   }
 
   #validator({ id, version }: { id: string; version: number }, schema: Json): ConfigValidator {

@@ -1,9 +1,10 @@
+import type { Debounce } from '../domain/debounce.ts';
 import { digest, hashKey } from '../domain/digest.ts';
 import { checkJson, isJsonObject, type JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import { InvalidInputError } from '../domain/problems.ts';
 import { parseInteger, parseLabels, parseName, parseOptionalName } from '../domain/text.ts';
-import type { LaunchRunInput, LaunchStepInput } from './types.ts';
+import type { DebounceInput, LaunchRunInput, LaunchStepInput } from './types.ts';
 
 export interface IdempotencyKey {
   kind: 'launch' | 'event';
@@ -34,6 +35,7 @@ export interface Launch {
   estimatedTokens: number | null;
   availableAt: Date | null;
   serialKey: string | null;
+  debounce: Debounce | null;
   steps: Map<string, StepOverride>;
 }
 
@@ -51,8 +53,15 @@ export function parseLaunch(input: LaunchRunInput): Launch {
     estimatedTokens: parseEstimate(input.estimatedTokens, 'estimatedTokens'),
     availableAt: parseAvailableAt(input.availableAt),
     serialKey: parseOptionalName(input.serialKey, 'serialKey'),
+    debounce: input.debounce ? parseDebounce(input.debounce) : null,
     steps: parseSteps(input.steps ?? []),
   };
+  if (launch.debounce && launch.availableAt) {
+    throw new InvalidInputError(
+      'availableAt',
+      'availableAt and debounce both say when the run starts; give one of them.',
+    );
+  }
   const text = parseOptionalName(input.idempotencyKey, 'idempotencyKey');
   const key: IdempotencyKey | null =
     text === null
@@ -84,6 +93,23 @@ function parseAvailableAt(at: Date | null | undefined): Date | null {
     throw new InvalidInputError('availableAt', 'availableAt must be a time in the years 1970 to 9999.');
   }
   return at;
+}
+
+function parseDebounce(input: DebounceInput): Debounce {
+  const { seconds, maxSeconds = null } = input;
+  if (!(seconds > 0 && seconds <= limits.debounceSeconds)) {
+    throw new InvalidInputError(
+      'debounce.seconds',
+      `debounce.seconds must be a number greater than 0, up to ${limits.debounceSeconds}.`,
+    );
+  }
+  if (maxSeconds !== null && !(maxSeconds >= seconds && maxSeconds <= limits.debounceMaxSeconds)) {
+    throw new InvalidInputError(
+      'debounce.maxSeconds',
+      `debounce.maxSeconds must be a number from debounce.seconds to ${limits.debounceMaxSeconds}.`,
+    );
+  }
+  return { key: parseName(input.key, 'debounce.key'), seconds, maxSeconds, collect: input.collect ?? false };
 }
 
 function parseSteps(steps: readonly LaunchStepInput[]): Map<string, StepOverride> {

@@ -18,6 +18,7 @@ export interface RunRow {
   correlation_id: string;
   idempotency_key: string | undefined;
   serial_key: string | undefined;
+  debounce_key: string | undefined;
   customer: string | undefined;
   /** Absent: none. */
   labels: Record<string, string> | undefined;
@@ -62,20 +63,36 @@ export interface LaunchingEvent {
 }
 
 /** Decides what a launch inserts, or why it cannot be launched. Pure but for the new ids. */
-export function planRun(
+export const planRun = (
   launch: Omit<Launch, 'job'>,
   job: LaunchableJob,
   event: LaunchingEvent | null,
-): RunPlan | InvalidInput | RunConfigValidationInvalid {
+): RunPlan | InvalidInput | RunConfigValidationInvalid =>
+  refusalOf(launch, job) ?? planChecked(launch, job, event, newUuid());
+
+/** Why the job does not take this launch; null when it does. */
+export function refusalOf(
+  launch: Pick<Launch, 'config' | 'steps'>,
+  job: LaunchableJob,
+): InvalidInput | RunConfigValidationInvalid | null {
   const errors = job.validateConfig(launch.config);
   if (errors.length > 0) {
     const message = `The config does not satisfy the schema of job ${job.name}: ${errors.map((e) => e.message).join(' ')}`;
     return { kind: 'RunConfigValidationInvalid', message, errors };
   }
   const unknownStep = [...launch.steps.keys()].find((name) => !job.steps.some((step) => step.name === name));
-  if (unknownStep !== undefined) return invalidInput('steps', `Job ${job.name} has no step ${unknownStep}.`);
+  return unknownStep === undefined
+    ? null
+    : invalidInput('steps', `Job ${job.name} has no step ${unknownStep}.`);
+}
 
-  const runId = newUuid();
+/** The plan of a launch that the job takes, or why an input cannot be rendered. */
+export function planChecked(
+  launch: Omit<Launch, 'job'>,
+  job: LaunchableJob,
+  event: LaunchingEvent | null,
+  runId: string,
+): RunPlan | InvalidInput {
   const correlationId = launch.correlationId ?? toPublicId('run', runId);
   const run: RunRow = {
     id: runId,
@@ -85,6 +102,7 @@ export function planRun(
     correlation_id: correlationId,
     idempotency_key: launch.key?.text,
     serial_key: launch.serialKey ?? undefined,
+    debounce_key: launch.debounce?.key,
     customer: launch.customer ?? undefined,
     labels: isEmpty(launch.labels) ? undefined : launch.labels,
     priority: launch.priority,

@@ -20,7 +20,14 @@ export interface LaunchRunInput {
   estimatedTokens?: number | null;
   availableAt?: Date | null;
   serialKey?: string | null;
+  debounce?: DebounceInput | null;
   steps?: readonly LaunchStepInput[] | null;
+}
+export interface DebounceInput {
+  key: string;
+  seconds: number;
+  maxSeconds?: number | null;
+  collect?: boolean | null;
 }
 export interface LaunchStepInput {
   step: string;

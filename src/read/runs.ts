@@ -15,6 +15,7 @@ export interface RunRow {
   correlationId: string;
   idempotencyKey: string | null;
   serialKey: string | null;
+  debounceKey: string | null;
   customer: string | null;
   labels: Record<string, string>;
   priority: number;
@@ -33,7 +34,7 @@ export interface RunRow {
 
 const columns = `
 r.id, r.job_id as "jobId", r.job_version as "jobVersion", r.status, r.correlation_id as "correlationId",
-r.idempotency_key as "idempotencyKey", r.serial_key as "serialKey", r.customer, r.labels, r.priority, r.event_id as "eventId",
+r.idempotency_key as "idempotencyKey", r.serial_key as "serialKey", r.debounce_key as "debounceKey", r.customer, r.labels, r.priority, r.event_id as "eventId",
 r.parent_run_id as "parentRunId", f.error_code as "errorCode", f.error_kind as "errorKind", f.error_message as "errorMessage",
 r.available_at as "availableAt", r.created_at as "createdAt", r.started_at as "startedAt",
 r.cancel_requested_at as "cancelRequestedAt", r.finished_at as "finishedAt"`;

@@ -64,6 +64,14 @@ const invariants: Record<string, string> = {
   'a task that failed for good has one dead letter': `
     select t.id from runplane.tasks t where t.state = 'FAILED' and t.error_code <> 'DEPENDENCY_FAILED'
        and not exists (select from runplane.dead_letters d where d.task_id = t.id)`,
+  'a task and its delayed place have one time': `
+    select t.id from runplane.tasks t join runplane.delayed_tasks d on d.task_id = t.id where d.available_at <> t.available_at`,
+  'of one job and debounce key at most one run waits for its time': `
+    select r.job_id, r.debounce_key from runplane.runs r
+     where r.debounce_key is not null and r.status = 'QUEUED' and not exists (
+       select from runplane.tasks t where t.run_id = r.id and t.depends_on is null
+          and not exists (select from runplane.delayed_tasks d where d.task_id = t.id))
+     group by r.job_id, r.debounce_key having count(*) > 1`,
   'an idempotency record points at what it made': `
     select i.object_id from runplane.idempotency_records i
      where not exists (select from runplane.runs r where r.id = i.object_id) and not exists (select from runplane.events e where e.id = i.object_id)`,

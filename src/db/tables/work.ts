@@ -72,6 +72,7 @@ export const runs = runplane.table(
     correlationId: text('correlation_id').notNull(),
     idempotencyKey: text('idempotency_key'),
     serialKey: text('serial_key'),
+    debounceKey: text('debounce_key'),
     customer: text('customer'),
     labels: jsonb('labels').notNull().default({}),
     priority: priority().notNull(),
@@ -158,6 +159,26 @@ export const tasks = runplane.table(
     ),
     check('tasks_failed_has_error', sql`${t.state} <> 'FAILED' or ${t.errorCode} is not null`),
   ],
+);
+
+/**
+ * The newest run of each job and debounce key. Whether it still waits, so that a launch changes it, is for its tasks
+ * to say; a row whose run does not is deleted by some later launch.
+ */
+export const debounces = runplane.table(
+  'debounces',
+  {
+    jobId: id('job_id').notNull(),
+    debounceKey: text('debounce_key').notNull(),
+    runId: id('run_id').notNull(),
+    /** Its config is { items: [...] }, with the config of each launch. */
+    collect: boolean('collect').notNull(),
+    firstLaunchAt: at('first_launch_at').notNull(),
+    startsAt: at('starts_at').notNull(),
+    /** Where in the change log to watch the run from. */
+    position: xid8('position').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.jobId, t.debounceKey] }), index('debounces_by_start').on(t.startsAt)],
 );
 
 /** Every status change of every task and run, written in the transaction of the change itself. */
