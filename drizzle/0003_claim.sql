@@ -49,6 +49,46 @@ LANGUAGE sql STABLE ROWS 4 AS $$
    WHERE t.id = ANY (p_throttles)
 $$;
 --> statement-breakpoint
+-- When limits that count time may next leave room for tasks of these agents; null when nothing will by itself.
+CREATE FUNCTION runplane.next_opening(p_agents uuid[], p_now timestamptz) RETURNS timestamptz
+LANGUAGE sql STABLE AS $$
+  SELECT min(CASE WHEN t.not_before > p_now THEN t.not_before ELSE least(
+           CASE WHEN t.max_requests_per_second IS NOT NULL THEN interval '1 s' + (
+             SELECT min(u.at) FROM runplane.throttle_use u WHERE u.throttle_id = t.id AND u.at > p_now - interval '1 s') END,
+           CASE WHEN coalesce(t.max_requests_per_minute, t.max_tokens_per_minute) IS NOT NULL THEN interval '60 s' + (
+             SELECT min(u.at) FROM runplane.throttle_use u WHERE u.throttle_id = t.id AND u.at > p_now - interval '60 s') END) END)
+    FROM runplane.throttles t
+   WHERE t.id IN (SELECT x.throttle_id FROM runplane.agent_throttles x WHERE x.agent_id = ANY (p_agents))
+$$;
+--> statement-breakpoint
+-- Learns from the last 200 attempts of each agent with a token budget what its next ones may use (the 90th percentile) and
+-- how long they take (the median), and drops what nothing counts any more.
+CREATE FUNCTION runplane.learn_estimates() RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  v_now timestamptz := runplane.clock();
+BEGIN
+  -- One replica at a time is enough.
+  IF NOT pg_try_advisory_xact_lock(hashtextextended('runplane.learn_estimates', 3)) THEN RETURN; END IF;
+  DELETE FROM runplane.throttle_use u USING runplane.throttles t WHERE u.throttle_id = t.id AND u.at < v_now - interval '2 min';
+  WITH known AS (
+    SELECT s.agent_id FROM runplane.settled_attempts s GROUP BY s.agent_id),
+  latest AS MATERIALIZED (
+    SELECT l.* FROM known k CROSS JOIN LATERAL (
+      SELECT s.id, s.agent_id, s.tokens, s.seconds FROM runplane.settled_attempts s WHERE s.agent_id = k.agent_id ORDER BY s.id DESC LIMIT 200) l),
+  learned AS MATERIALIZED (
+    SELECT l.agent_id, percentile_disc(0.9) WITHIN GROUP (ORDER BY l.tokens) AS tokens, percentile_disc(0.5) WITHIN GROUP (ORDER BY l.seconds) AS seconds,
+           count(*)::integer AS attempts, min(l.id) AS first
+      FROM latest l GROUP BY l.agent_id),
+  forgotten AS (
+    DELETE FROM runplane.settled_attempts s USING learned l WHERE s.agent_id = l.agent_id AND s.id < l.first)
+  INSERT INTO runplane.agent_estimates AS e (agent_id, tokens, seconds, attempts, updated_at)
+  SELECT l.agent_id, l.tokens, l.seconds, l.attempts, v_now FROM learned l ORDER BY l.agent_id
+  ON CONFLICT (agent_id) DO UPDATE SET tokens = excluded.tokens, seconds = excluded.seconds, attempts = excluded.attempts, updated_at = excluded.updated_at
+    WHERE (e.tokens, e.seconds, e.attempts) IS DISTINCT FROM (excluded.tokens, excluded.seconds, excluded.attempts);
+END
+$$;
+--> statement-breakpoint
 -- The task that a token budget makes wait, if it still does: when it has waited one window (60 s), others of its priority
 -- or less may pass only within the slack: what the budget leaves beside the task itself and beside all that passed since.
 -- One that nobody has asked for in a window holds nobody up.

@@ -18,6 +18,7 @@ import { createRetries } from './operator/retry.ts';
 import type { Actions, Configuration } from './operator/types.ts';
 import { ResultRecorder } from './result/results.ts';
 import type { Duty } from './scheduler/duty.ts';
+import { createEstimator } from './scheduler/estimator.ts';
 import { createMover } from './scheduler/mover.ts';
 import { ReadyWatch } from './scheduler/ready-watch.ts';
 import { createSweeper } from './scheduler/sweeper.ts';
@@ -93,7 +94,7 @@ export async function startServices(options: ServicesOptions): Promise<Services>
   let inline: InlineDispatch | null = null;
   if (options.scheduler) {
     const mover = createMover({ db, onMoved: onCommit, onError });
-    duties.push(mover, createSweeper({ db, results, onError, log }));
+    duties.push(mover, createSweeper({ db, results, onError, log }), createEstimator({ db, onError }));
     // A launch for later or a retry may be due before the mover would look again.
     signal.onChange(() => mover.wake());
     inline = new InlineDispatch({

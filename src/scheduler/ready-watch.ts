@@ -17,9 +17,14 @@ export interface Watcher {
 /** Between two looks; commits that come faster than that are looked at together. */
 const minGapMs = 2;
 const everyMs = 10_000;
+/** Of a limit that opens bit by bit, looks are made for several bits together. */
+const openingGapMs = 25;
 
 const readySql = `
-select w.id from unnest($1::uuid[]) as w(id) where exists (select from runplane.ready_tasks r where r.agent_id = w.id)`;
+with m as materialized (select runplane.clock() as now),
+w as materialized (
+  select array(select w.id from unnest($1::uuid[]) as w(id) where exists (select from runplane.ready_tasks r where r.agent_id = w.id)) as ready)
+select w.ready, (extract(epoch from runplane.next_opening(w.ready, m.now) - m.now) * 1000)::float8 as "opensInMs" from w cross join m`;
 
 /**
  * Looks once for everybody in this process whether there is something to claim. Commits are frequent and claims take
@@ -57,13 +62,14 @@ export class ReadyWatch {
   async #look(db: Queryable): Promise<number> {
     const ids = new Set([...this.#watchers].flatMap(({ agentIds }) => agentIds));
     if (ids.size === 0) return everyMs;
-    const { rows } = await db.query<{ id: string }>({
+    const { rows } = await db.query<{ ready: string[]; opensInMs: number | null }>({
       name: 'ready-agents',
       text: readySql,
       values: [[...ids]],
     });
-    const ready = new Set(rows.map(({ id }) => id));
+    const ready = new Set(rows[0]?.ready);
     for (const watcher of this.#watchers) if (watcher.agentIds.some((id) => ready.has(id))) watcher.wake();
-    return everyMs;
+    const opensInMs = rows[0]?.opensInMs ?? everyMs;
+    return Math.min(everyMs, Math.max(openingGapMs, opensInMs));
   }
 }
