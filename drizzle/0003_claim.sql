@@ -49,6 +49,16 @@ LANGUAGE sql STABLE ROWS 4 AS $$
    WHERE t.id = ANY (p_throttles)
 $$;
 --> statement-breakpoint
+-- When so many tokens, or requests, will have left the window of 60 s (or 1 s); null when it holds fewer.
+CREATE FUNCTION runplane.window_moves(p_throttle uuid, p_now timestamptz, p_window interval, p_tokens bigint, p_requests bigint) RETURNS timestamptz
+LANGUAGE sql STABLE AS $$
+  SELECT min(w.at) + p_window FROM (
+    SELECT u.at, sum(u.tokens) OVER earlier AS tokens, sum(u.requests) OVER earlier AS requests
+      FROM runplane.throttle_use u WHERE u.throttle_id = p_throttle AND u.at > p_now - p_window
+    WINDOW earlier AS (ORDER BY u.at, u.id)) w
+   WHERE w.tokens >= p_tokens AND w.requests >= p_requests
+$$;
+--> statement-breakpoint
 -- When limits that count time may next leave room for tasks of these agents; null when nothing will by itself.
 CREATE FUNCTION runplane.next_opening(p_agents uuid[], p_now timestamptz) RETURNS timestamptz
 LANGUAGE sql STABLE AS $$

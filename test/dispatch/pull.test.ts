@@ -23,6 +23,15 @@ describe('a claim', () => {
     expect(await waiting).toMatchObject({ assignments: [{ runId: run, agent: 'a', number: 1 }] });
   });
 
+  test('waits for the window of a rate and gets the next one when it moves on', async () => {
+    const actor = { name: 'test', requestId: null };
+    await plane.services.configuration.saveThrottle({ name: 'api', maxRequestsPerSecond: 2 }, actor);
+    await plane.agent('a', { throttles: ['api'] });
+    for (let i = 0; i < 4; i++) await plane.launch('a');
+    for (let i = 0; i < 2; i++)
+      expect(await claim({ agents: ['a'], waitSeconds: 20 })).toMatchObject({ assignments: [{}, {}] });
+  });
+
   test('ends its wait empty, when its client left at once', async () => {
     expect(await claim({ agents: ['a'], waitSeconds: 0.1 })).toMatchObject({ assignments: [] });
     const left = new AbortController();

@@ -111,3 +111,24 @@ test('a worker that was not heard of for a minute serves nobody', async () => {
   expect((await read.workers.list(true, {})).edges).toHaveLength(0);
   expect((await read.workers.list(false, {})).edges).toHaveLength(1);
 });
+
+test('tells that all slots are taken, of the pool, of an elastic one, of a worker that names agents', async () => {
+  const { configuration, dispatch } = plane.services;
+  await configuration.savePool({ name: 'small', slotsPerReplica: 1 }, actor);
+  await configuration.savePool({ name: 'spare', slotsPerReplica: 1, elastic: true }, actor);
+  await configuration.saveQueue({ name: 'small', pool: 'small', sharedWeight: 1 }, actor);
+  await plane.agent('a', { queue: 'small' });
+  await plane.job('one', ['a']);
+  const runs = [];
+  for (let i = 0; i < 4; i++) runs.push(await plane.launch('one'));
+  const last = runs[3] ?? '';
+  const claim = (more: object) => dispatch.claimTasks({ workerId: 'pooled', limit: 5, ...more });
+  await claim({ pool: 'small' });
+  expect(await reasonOf(last)).toMatchObject({ reason: 'POOL_BUSY' });
+  await dispatch.claimTasks({ workerId: 'elastic', pool: 'spare', limit: 5 });
+  expect(await reasonOf(last)).toMatchObject({ reason: 'POOL_BUSY' });
+  await dispatch.claimTasks({ workerId: 'named', agents: ['a'], limit: 1, slots: 1 });
+  expect(await reasonOf(last)).toMatchObject({ reason: 'POOL_BUSY' });
+  await dispatch.claimTasks({ workerId: 'named', agents: ['a'], limit: 1, slots: 3 });
+  expect(await reasonOf(last)).toBeNull();
+});

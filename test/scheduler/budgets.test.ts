@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import type { Assignment } from '../../src/dispatch/types.ts';
 import type { SaveThrottleInput } from '../../src/operator/types.ts';
 import type { ModelUsageInput } from '../../src/result/types.ts';
+import { createRead } from '../../src/read/read.ts';
 import { stopClock } from '../support/clock.ts';
 import { actor, ControlPlane } from '../support/control-plane.ts';
 
@@ -50,6 +51,13 @@ const window = async () => {
   );
   return use;
 };
+/** Why the task of a run waits, and for how many seconds. */
+const waits = async (runId: string) => {
+  const [task] = await plane.rows<{ id: string }>('select id from runplane.tasks where run_id = $1', [runId]);
+  const waiting = (await createRead(plane.database.db).waiting.ofTasks([task?.id ?? ''])).get(task?.id ?? '');
+  const seconds = waiting?.until && (waiting.until.getTime() - now.getTime()) / 1000;
+  return waiting && { reason: waiting.reason, seconds };
+};
 /** How many of the waiting tasks may run now. */
 const claimable = async (most = 50): Promise<number> => (await plane.claim(['llm'], most)).length;
 
@@ -59,8 +67,9 @@ describe('a budget of tokens', () => {
     await ask(9);
     await done(await claimOne(), used(9));
     await advance(20);
-    await ask(2);
+    const tooMuch = await ask(2);
     expect(await claimable()).toBe(0);
+    expect(await waits(tooMuch)).toEqual({ reason: 'TOKEN_BUDGET', seconds: 40 });
     await ask(1);
     expect(await claimable()).toBe(1);
     await advance(39.9);
@@ -72,10 +81,11 @@ describe('a budget of tokens', () => {
   it('reserves estimates while attempts run, and gets back what they did not use', async () => {
     await limited({ maxTokensPerMinute: 5000 });
     await ask(5000);
-    await ask(4100);
+    const next = await ask(4100);
     const first = await claimOne();
     expect(await window()).toMatchObject({ tokens: 5000 });
     expect(await claimable()).toBe(0);
+    expect(await waits(next)).toEqual({ reason: 'TOKEN_BUDGET', seconds: null });
     await done(first, used(900));
     expect(await window()).toMatchObject({ tokens: 900 });
     expect(await claimable()).toBe(1);
@@ -263,9 +273,11 @@ describe('a big task at the head', () => {
     await ask(40);
     await done((await plane.claim(['llm'], 1))[0] as Assignment, used(40));
     await advance(2);
-    await ask(20);
+    const held = await ask(20);
     expect(await claimable()).toBe(0);
-    await ask(20, { priority: 5 });
+    expect(await waits(held)).toEqual({ reason: 'TOKEN_BUDGET', seconds: null });
+    const urgent = await ask(20, { priority: 5 });
+    expect((await waits(urgent))?.reason).not.toBe('TOKEN_BUDGET');
     expect(await claimable()).toBe(1);
   });
 
@@ -292,6 +304,8 @@ describe('a rate of requests', () => {
     expect(await claimable(2)).toBe(2);
     await advance(30);
     expect(await claimable()).toBe(1);
+    const next = await ask();
+    expect(await waits(next)).toEqual({ reason: 'REQUEST_RATE', seconds: 30 });
     await advance(29.9);
     expect(await claimable()).toBe(0);
     await advance(0.1);
@@ -303,6 +317,7 @@ describe('a rate of requests', () => {
     await limited({ maxRequestsPerSecond: 2 });
     for (let i = 0; i < 5; i++) await ask();
     expect(await claimable()).toBe(2);
+    expect(await waits(await ask())).toEqual({ reason: 'REQUEST_RATE', seconds: 1 });
     await advance(0.999);
     expect(await claimable()).toBe(0);
     await advance(0.001);
