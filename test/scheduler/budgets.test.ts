@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Assignment } from '../../src/dispatch/types.ts';
 import type { SaveThrottleInput } from '../../src/operator/types.ts';
-import type { ModelUsageInput } from '../../src/result/types.ts';
 import { createRead } from '../../src/read/read.ts';
+import type { ModelUsageInput } from '../../src/result/types.ts';
 import { stopClock } from '../support/clock.ts';
 import { actor, ControlPlane } from '../support/control-plane.ts';
 
