@@ -547,11 +547,15 @@ CREATE TABLE "runplane"."tasks" (
 	"created_at" timestamp (3) with time zone NOT NULL,
 	"cancel_requested_at" timestamp (3) with time zone,
 	"finished_at" timestamp (3) with time zone,
+	"taken_over_from" uuid,
+	"deleted_at" timestamp (3) with time zone,
 	CONSTRAINT "tasks_priority" CHECK ("runplane"."tasks"."priority" between -1000 and 1000),
 	CONSTRAINT "tasks_max_attempts" CHECK ("runplane"."tasks"."max_attempts" >= 1),
 	CONSTRAINT "tasks_confidence" CHECK ("runplane"."tasks"."confidence" between 0 and 1),
 	CONSTRAINT "tasks_finished" CHECK (("runplane"."tasks"."finished_at" is not null) = ("runplane"."tasks"."state" in ('COMPLETED', 'FAILED', 'CANCELLED'))),
-	CONSTRAINT "tasks_failed_has_error" CHECK ("runplane"."tasks"."state" <> 'FAILED' or "runplane"."tasks"."error_code" is not null)
+	CONSTRAINT "tasks_failed_has_error" CHECK ("runplane"."tasks"."state" <> 'FAILED' or "runplane"."tasks"."error_code" is not null),
+	CONSTRAINT "tasks_deleted_is_over" CHECK ("runplane"."tasks"."deleted_at" is null or "runplane"."tasks"."finished_at" is not null),
+	CONSTRAINT "tasks_deleted_has_no_payload" CHECK ("runplane"."tasks"."deleted_at" is null or coalesce("runplane"."tasks"."input", "runplane"."tasks"."output") is null and "runplane"."tasks"."error_message" is null)
 );
 --> statement-breakpoint
 ALTER TABLE "runplane"."agent_throttles" ADD CONSTRAINT "agent_throttles_agent_id_agents_id_fk" FOREIGN KEY ("agent_id") REFERENCES "runplane"."agents"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint

@@ -12,9 +12,8 @@ import type { PullDispatch } from './dispatch/types.ts';
 import { WorkerRegistry } from './dispatch/worker-registry.ts';
 import { createIntake } from './intake/intake.ts';
 import type { Intake } from './intake/types.ts';
-import { createCancels } from './operator/cancel.ts';
+import { createActions } from './operator/actions.ts';
 import { createConfiguration } from './operator/configuration.ts';
-import { createRetries } from './operator/retry.ts';
 import type { Actions, Configuration } from './operator/types.ts';
 import { ResultRecorder } from './result/results.ts';
 import type { Duty } from './scheduler/duty.ts';
@@ -127,7 +126,7 @@ export async function startServices(options: ServicesOptions): Promise<Services>
     inline,
     results,
     configuration: createConfiguration({ db, onCommit }),
-    actions: { ...createCancels({ db, onCommit }), ...createRetries({ db, onCommit }) },
+    actions: createActions({ db, onCommit, epoch: installation.epoch }),
     changeLog: createChangeLog(db, reader, installation.epoch),
     drain,
     stop: async () => {

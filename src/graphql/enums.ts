@@ -118,10 +118,12 @@ export const ScopeEnum = builder.enumType('Scope', {
     PAYLOAD_READ: says(
       'To see config, payload, input, output, error messages, metadata and what audit entries changed.',
     ),
-    LAUNCH: says('To launch runs.'),
+    LAUNCH: says('To launch runs, and to rerun them.'),
     PUBLISH: says('To publish events.'),
     WORK: says('To claim tasks.'),
-    OPERATE: says('To pause and resume.'),
+    OPERATE: says(
+      'To pause and resume; to cancel, retry, hurry, reorder and delete tasks; to replay and purge dead letters.',
+    ),
     CONFIGURE: says('To save jobs, agents, throttles, queues, pools and routes.'),
     ADMIN: says('To manage credentials.'),
   },
@@ -176,9 +178,18 @@ export const TaskOrderEnum = builder.enumType('TaskOrder', {
 
 export const TaskActionEnum = builder.enumType('TaskAction', {
   description: 'What an operator can do to a task.',
-  values: { CANCEL: says('cancelTask.'), RETRY: says('retryTask.') },
+  values: {
+    CANCEL: says('cancelTask: it is not over, and nobody asked for it yet.'),
+    RUN_NOW: says('runTaskNow: it is scheduled, or backs off.'),
+    RETRY: says('retryTask: it failed or was cancelled.'),
+    DELETE: says('deleteTask: it is terminal.'),
+    SET_PRIORITY: says('setTaskPriority: it is not over.'),
+  },
 });
 export const RunActionEnum = builder.enumType('RunAction', {
-  description: 'What an operator can do to a run.',
-  values: { CANCEL: says('cancelRun.') },
+  description: 'What can be done to a run.',
+  values: {
+    CANCEL: says('cancelRun: it is not over, and nobody asked for it yet. Needs OPERATE.'),
+    RERUN: says('rerun: it is terminal. Needs LAUNCH.'),
+  },
 });

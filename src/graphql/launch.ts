@@ -80,7 +80,7 @@ const LaunchRunInput = builder.inputType('LaunchRunInput', {
   }),
 });
 
-const LaunchRunSuccessRef = builder.objectRef<LaunchRunSuccess>('LaunchRunSuccess').implement({
+export const LaunchRunSuccessRef = builder.objectRef<LaunchRunSuccess>('LaunchRunSuccess').implement({
   description: 'The run is stored and will run.',
   fields: (t) => ({
     runId: t.id({ description: 'The run, run_….', resolve: ({ runId }) => toPublicId('run', runId) }),

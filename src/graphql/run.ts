@@ -1,5 +1,5 @@
+import { runActions } from '../domain/allowed-actions.ts';
 import { fromPublicId } from '../domain/ids.ts';
-import { isTerminal } from '../domain/status.ts';
 import { builder } from './builder.ts';
 import { pageArgs, RunConnection, TaskConnection } from './connections.ts';
 import { RunActionEnum, RunStatusEnum } from './enums.ts';
@@ -135,10 +135,10 @@ RunRef.implement({
     allowedActions: t.field({
       type: [RunActionEnum],
       description: 'What the caller may do now, by its status and the scopes.',
-      resolve: (run, _, context) =>
-        has(context, 'OPERATE') && !isTerminal(run.status) && run.cancelRequestedAt === null
-          ? ['CANCEL' as const]
-          : [],
+      resolve: ({ status, cancelRequestedAt }, _, context) =>
+        runActions({ status, cancelRequested: cancelRequestedAt !== null }).filter((action) =>
+          has(context, action === 'RERUN' ? 'LAUNCH' : 'OPERATE'),
+        ),
     }),
     startedAt: t.expose('startedAt', {
       type: 'DateTime',

@@ -1,9 +1,8 @@
+import { taskActions } from '../domain/allowed-actions.ts';
 import { fromPublicId } from '../domain/ids.ts';
-import { isTerminal } from '../domain/status.ts';
-import type { Waiting } from '../read/waiting.ts';
 import { builder } from './builder.ts';
 import { AttemptConnection, MaterializationConnection, pageArgs, TaskConnection } from './connections.ts';
-import { TaskActionEnum, TaskOrderEnum, TaskStatusEnum, WaitingReasonEnum } from './enums.ts';
+import { TaskActionEnum, TaskOrderEnum, TaskStatusEnum } from './enums.ts';
 import { TaskFilterInput, toTaskFilter } from './filters.ts';
 import { AgentRef, DeadLetterRef, idOf, Node, QueueRef, RunRef, TaskRef } from './refs.ts';
 import { has, ifPayload, need } from './scopes.ts';
@@ -17,27 +16,7 @@ import {
   toUsage,
   UsageRef,
 } from './values.ts';
-
-const WaitingRef = builder.objectRef<Waiting>('Waiting').implement({
-  description: 'Why a task does not run.',
-  fields: (t) => ({
-    reason: t.field({
-      type: WaitingReasonEnum,
-      description: 'The first that would have to end.',
-      resolve: ({ reason }) => reason,
-    }),
-    detail: t.exposeString('detail', { description: 'The reason in words, with names and numbers.' }),
-    since: t.expose('since', {
-      type: 'DateTime',
-      description: 'When it came to the place where it waits now.',
-    }),
-    until: t.expose('until', {
-      type: 'DateTime',
-      nullable: true,
-      description: 'When the reason ends by itself, if that is known.',
-    }),
-  }),
-});
+import { WaitingRef } from './waiting.ts';
 
 const found = <T>(value: T | null, what: string): T => {
   if (value === null) throw new Error(`A task's ${what} is gone.`);
@@ -172,6 +151,14 @@ TaskRef.implement({
       args: pageArgs,
       resolve: (task, page, { loaders }) => loaders.taskChildren(task.id, page),
     }),
+    takenOverFrom: t.field({
+      type: TaskRef,
+      nullable: true,
+      description:
+        'The task of an earlier run whose output a rerun took over: this one was not executed. Null for every other task, and when that one was deleted.',
+      resolve: ({ takenOverFrom }, _, { loaders }) =>
+        takenOverFrom === null ? null : loaders.task(takenOverFrom),
+    }),
     materializations: t.field({
       type: MaterializationConnection,
       nullable: true,
@@ -195,10 +182,10 @@ TaskRef.implement({
     allowedActions: t.field({
       type: [TaskActionEnum],
       description: 'What the caller may do now, by its status and the scopes.',
-      resolve: ({ status, cancelRequestedAt }, _, context) => {
+      resolve: async ({ id, status, cancelRequestedAt }, _, context) => {
         if (!has(context, 'OPERATE')) return [];
-        if (status === 'FAILED' || status === 'CANCELLED') return ['RETRY' as const];
-        return isTerminal(status) || cancelRequestedAt !== null ? [] : ['CANCEL' as const];
+        const isDelayed = status === 'ENQUEUED' && (await context.loaders.delayedTask(id)) !== null;
+        return taskActions({ status, cancelRequested: cancelRequestedAt !== null, isDelayed });
       },
     }),
     startedAt: t.expose('startedAt', {

@@ -27,7 +27,7 @@ export async function insertEvents(
 }
 
 const replayedEventsSql = `
-select e.id, e.refusals, array(select r.id from runplane.runs r where r.event_id = e.id order by r.route) as "runIds"
+select e.id, e.refusals, array(select r.id from runplane.runs r where r.event_id = e.id and r.parent_run_id is null order by r.route) as "runIds"
   from runplane.events e where e.id = any($1)`;
 
 /** What these events launched when they were stored. */

@@ -7,7 +7,7 @@ import { parseInteger, parseLabels, parseName, parseOptionalName } from '../doma
 import type { DebounceInput, LaunchRunInput, LaunchStepInput } from './types.ts';
 
 export interface IdempotencyKey {
-  kind: 'launch' | 'event';
+  kind: 'launch' | 'event' | 'rerun';
   /** Keys of events are unique per topic. */
   scope: string;
   text: string;
@@ -41,11 +41,9 @@ export interface Launch {
 
 /** Checks a launch; throws InvalidInputError. */
 export function parseLaunch(input: LaunchRunInput): Launch {
-  const config = input.config ?? {};
-  if (!isJsonObject(config)) throw new InvalidInputError('config', 'config must be a JSON object.');
   const launch = {
     job: parseName(input.job, 'job'),
-    config: checkJson(config, 'config').value as JsonObject,
+    config: parseConfig(input.config ?? {}),
     correlationId: parseOptionalName(input.correlationId, 'correlationId'),
     priority: parsePriority(input.priority ?? 0, 'priority'),
     customer: parseOptionalName(input.customer, 'customer'),
@@ -78,6 +76,11 @@ export function parseLaunch(input: LaunchRunInput): Launch {
           }),
         };
   return { ...launch, key };
+}
+
+export function parseConfig(config: unknown): JsonObject {
+  if (!isJsonObject(config)) throw new InvalidInputError('config', 'config must be a JSON object.');
+  return checkJson(config, 'config').value as JsonObject;
 }
 
 const parsePriority = (value: number, field: string): number =>

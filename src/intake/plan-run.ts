@@ -5,6 +5,7 @@ import { invalidInput } from '../domain/problems.ts';
 import { renderTemplate, runContext } from '../domain/template.ts';
 import type { LaunchableJob } from './job-catalog.ts';
 import type { Launch } from './parse-launch.ts';
+import { configInvalid } from './validate-config.ts';
 
 /**
  * The rows of a run and its tasks, as they will be inserted. Dates and JSON are in their JSON form. What is undefined is
@@ -76,10 +77,7 @@ export function refusalOf(
   job: LaunchableJob,
 ): InvalidInput | RunConfigValidationInvalid | null {
   const errors = job.validateConfig(launch.config);
-  if (errors.length > 0) {
-    const message = `The config does not satisfy the schema of job ${job.name}: ${errors.map((e) => e.message).join(' ')}`;
-    return { kind: 'RunConfigValidationInvalid', message, errors };
-  }
+  if (errors.length > 0) return configInvalid(job.name, errors);
   const unknownStep = [...launch.steps.keys()].find((name) => !job.steps.some((step) => step.name === name));
   return unknownStep === undefined
     ? null

@@ -1,7 +1,7 @@
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { ConfigError } from '../domain/problems.ts';
+import type { ConfigError, RunConfigValidationInvalid } from '../domain/problems.ts';
 import { timeBound } from '../domain/time-bound.ts';
 
 /** All errors of a config at once; none when it satisfies the schema. */
@@ -32,6 +32,12 @@ export function compileConfigSchema(schema: Json): ConfigValidator {
     return (validate.errors ?? []).slice(0, limits.configErrors).map(toConfigError);
   };
 }
+
+export const configInvalid = (job: string, errors: ConfigError[]): RunConfigValidationInvalid => ({
+  kind: 'RunConfigValidationInvalid',
+  message: `The config does not satisfy the schema of job ${job}: ${errors.map((e) => e.message).join(' ')}`,
+  errors,
+});
 
 function toConfigError(error: ErrorObject): ConfigError {
   const path = error.instancePath

@@ -32,21 +32,25 @@ export const isOver = (what: string, status: TaskStatus | RunStatus): IllegalSta
   status,
 });
 
+export interface TaskToChange {
+  runId: string;
+  status: TaskStatus;
+  priority: number;
+  availableAt: Date;
+}
+
 /**
  * Under the lock of its run, so that what is decided from it still holds when it is done. The lock is a statement of its
- * own: one that waits for it still sees the task as it was before.
+ * own: the next one sees what others did while this one waited. A task that was deleted is no more.
  */
-export async function readTask(
-  tx: Queryable,
-  id: string,
-): Promise<{ runId: string; status: TaskStatus } | null> {
+export async function readTask(tx: Queryable, id: string): Promise<TaskToChange | null> {
   await tx.query({
-    text: 'select from runplane.runs r where r.id = (select t.run_id from runplane.tasks t where t.id = $1) for no key update',
+    text: `select from runplane.runs r where r.id = (select t.run_id from runplane.tasks t where t.id = $1) for no key update`,
     values: [id],
   });
-  const { rows } = await tx.query<{ runId: string; status: TaskStatus }>({
-    text: `select t.run_id as "runId", ${taskStatus} as status from runplane.tasks t
-             left join runplane.leases l on l.task_id = t.id where t.id = $1`,
+  const { rows } = await tx.query<TaskToChange & Record<string, unknown>>({
+    text: `select t.run_id as "runId", ${taskStatus} as status, t.priority, t.available_at as "availableAt"
+             from runplane.tasks t left join runplane.leases l on l.task_id = t.id where t.id = $1 and t.deleted_at is null`,
     values: [id],
   });
   return rows[0] ?? null;

@@ -13,6 +13,8 @@ export interface BulkAction {
   id: string;
   /** Adds the filter and what the action demands of an object. */
   where: (where: Where) => void;
+  /** The alias of the rows to lock while they are chosen, where nothing else is locked to change them. */
+  lock?: string;
   /** Changes the objects with these ids; answers those that it changed. */
   change: (tx: Queryable, ids: string[], reason: string | null) => Promise<readonly string[]>;
 }
@@ -25,7 +27,7 @@ export async function bulk(
   action: string,
   input: BulkInput<object>,
   actor: Actor,
-  { from, id, where, change }: BulkAction,
+  { from, id, where, lock, change }: BulkAction,
 ): Promise<BulkOutcome> {
   const request = parsed(() => {
     if (Object.values(input.filter).every((value) => value == null)) {
@@ -40,7 +42,7 @@ export async function bulk(
   const { reason, limit } = request;
   const conditions = new Where();
   where(conditions);
-  const text = `select ${id} as id from ${from} where ${conditions.toString()} order by ${id} limit ${conditions.param(limit + 1)}`;
+  const text = `select ${id} as id from ${from} where ${conditions.toString()} order by ${id} limit ${conditions.param(limit + 1)}${lock && !input.dryRun ? ` for update of ${lock}` : ''}`;
   const outcome = await transaction<BulkOutcome>(db, async (tx) => {
     const { rows } = await tx.query<{ id: string }>({ text, values: conditions.values });
     const ids = rows.slice(0, limit).map((row) => row.id);

@@ -1,7 +1,15 @@
 import type { StepCondition } from '../domain/job-definition.ts';
-import type { IllegalState, InvalidInput, NotFound } from '../domain/problems.ts';
+import type {
+  IdempotencyConflict,
+  IllegalState,
+  InvalidInput,
+  NotFound,
+  RunConfigValidationInvalid,
+  Unavailable,
+} from '../domain/problems.ts';
 import type { Backoff } from '../domain/retry-policy.ts';
 import type { RunStatus, TaskStatus } from '../domain/status.ts';
+import type { LaunchRunSuccess } from '../intake/types.ts';
 import type { DeadLetterFilter } from '../read/dead-letters.ts';
 import type { RunFilter } from '../read/run-filter.ts';
 import type { TaskFilter } from '../read/task-filter.ts';
@@ -175,6 +183,25 @@ export type TaskActionOutcome = TaskActionSuccess | NotFound | IllegalState | In
 export type RunActionOutcome = RunActionSuccess | NotFound | IllegalState | InvalidInput;
 export type BulkOutcome = BulkSuccess | InvalidInput;
 
+export interface RerunInput {
+  runId: string;
+  /** Default true. */
+  onlyFailed?: boolean | null;
+  idempotencyKey?: string | null;
+  /** In place of the old run's. */
+  config?: unknown;
+  /** Of all tasks that run; default 100 above what each had. */
+  priority?: number | null;
+}
+export type RerunOutcome =
+  | LaunchRunSuccess
+  | RunConfigValidationInvalid
+  | NotFound
+  | IllegalState
+  | IdempotencyConflict
+  | InvalidInput
+  | Unavailable;
+
 export interface BulkInput<Filter> {
   filter: Filter;
   reason?: string | null;
@@ -194,12 +221,25 @@ export interface Actions {
   /** An empty filter is refused. */
   cancelTasks(input: BulkInput<TaskFilter>, actor: Actor): Promise<BulkOutcome>;
   cancelRuns(input: BulkInput<RunFilter>, actor: Actor): Promise<BulkOutcome>;
+  /** Of a task that is scheduled or backs off: it is ready at once, with a priority 100 above what it had. */
+  runTaskNow(input: { taskId: string }, actor: Actor): Promise<TaskActionOutcome>;
+  /** Of a task that is not over: where it waits, or for its retries. */
+  setTaskPriority(input: { taskId: string; priority: number }, actor: Actor): Promise<TaskActionOutcome>;
+  /** Of a terminal task: it is hidden, its payloads are erased, its usage and cost stay. */
+  deleteTask(input: { taskId: string; reason?: string | null }, actor: Actor): Promise<TaskActionOutcome>;
+  /** Of a terminal run: a new run of the same version of its job; what completed is taken over unless all is asked for. */
+  rerun(input: RerunInput, actor: Actor): Promise<RerunOutcome>;
   /** Of a failed or cancelled task; priority is 100 above what it had unless given. */
   retryTask(input: { taskId: string; priority?: number | null }, actor: Actor): Promise<TaskActionOutcome>;
   retryTasks(input: BulkInput<TaskFilter> & { priority?: number | null }, actor: Actor): Promise<BulkOutcome>;
   replayDeadLetter(input: { id: string; priority?: number | null }, actor: Actor): Promise<TaskActionOutcome>;
   replayDeadLetters(
     input: BulkInput<DeadLetterFilter> & { priority?: number | null },
+    actor: Actor,
+  ): Promise<BulkOutcome>;
+  /** The letters alone: their tasks stay failed. */
+  purgeDeadLetters(
+    input: BulkInput<DeadLetterFilter> & { reason: string },
     actor: Actor,
   ): Promise<BulkOutcome>;
 }

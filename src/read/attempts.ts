@@ -31,12 +31,13 @@ x.trace_id as "traceId", x.error_code as "errorCode", x.error_kind as "errorKind
 x.error_message as "errorMessage", x.late, x.sanitized, x.started_at as "startedAt", x.expires_at as "leaseExpiresAt",
 x.finished_at as "finishedAt"`;
 
-// A running attempt is its lease. Nothing is spent while it runs.
+// A running attempt is its lease. Nothing is spent while it runs. Attempts of a deleted task are hidden with it; that is
+// asked by key for each, so that no plan begins with all tasks.
 const allAttempts = `
 (select a.id, a.task_id, a.number, a.status::text, a.counted, a.worker_id, a.external_run_id, a.trace_id, a.error_code,
         a.error_kind, a.error_retryable, a.error_message, a.late, a.sanitized, a.started_at, null::timestamptz as expires_at,
         a.finished_at
-   from runplane.attempts a
+   from runplane.attempts a where (select t.deleted_at from runplane.tasks t where t.id = a.task_id) is null
  union all
  select l.attempt_id, l.task_id, l.number, 'RUNNING', false, l.worker_id, null, null, null, null, null, null, false, false,
         l.started_at, l.expires_at, null

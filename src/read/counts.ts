@@ -23,7 +23,7 @@ const tasksAlone = 'runplane.tasks t left join runplane.leases l on l.task_id = 
 const ofRunsSql = `
 select k.id, ${counts}
   from unnest($1::uuid[]) k(id)
-  left join runplane.tasks t on t.run_id = k.id
+  left join runplane.tasks t on t.run_id = k.id and t.deleted_at is null
   left join runplane.leases l on l.task_id = t.id
  group by k.id`;
 
@@ -36,6 +36,7 @@ export class CountQuestions {
 
   async ofTasks(filter: TaskFilter): Promise<TaskCounts> {
     const where = new Where();
+    where.and('t.deleted_at is null');
     addTaskFilter(where, filter);
     // Without conditions the joins would only cost time.
     const filtered = Object.values(filter).some((value) => value != null);

@@ -75,7 +75,7 @@ counted as (
   select a.queue_id, 'deadLettered', count(*), null from a join runplane.dead_letters d on d.agent_id = a.id where d.replayed_at is null group by 1
   union all
   select a.queue_id, t.state::text, count(*), null from a join runplane.tasks t on t.agent_id = a.id cross join now
-   where t.state = 'BLOCKED' or (t.state in ('COMPLETED', 'FAILED') and t.finished_at > now.at - interval '1 hour') group by 1, 2)
+   where t.state = 'BLOCKED' or (t.state in ('COMPLETED', 'FAILED') and t.deleted_at is null and t.finished_at > now.at - interval '1 hour') group by 1, 2)
 select k.id, ${count('pending')}, ${count('scheduled')}, ${count('retrying')}, ${count('BLOCKED', 'blocked')}, ${count('active')},
        ${count('deadLettered')}, ${count('COMPLETED', 'completedLastHour')}, ${count('FAILED', 'failedLastHour')},
        greatest(0, (extract(epoch from (select at from now) - min(c.oldest)) * 1000)::bigint) as "oldestReadyAgeMs"

@@ -23,9 +23,12 @@ export interface TaskFilter {
   not?: TaskFilter | null;
 }
 
-/** Tasks with everything that a filter or a task's own columns speak of. An open task is processed while it has a lease. */
+/**
+ * Tasks with everything that a filter or a task's own columns speak of; deleted ones are none of them. An open task is
+ * processed while it has a lease.
+ */
 export const tasksFrom = `runplane.tasks t
-  join runplane.runs r on r.id = t.run_id
+  join runplane.runs r on r.id = t.run_id and t.deleted_at is null
   join runplane.jobs j on j.id = r.job_id
   join runplane.agents a on a.id = t.agent_id
   join runplane.queues q on q.id = a.queue_id

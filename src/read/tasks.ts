@@ -30,6 +30,7 @@ export interface TaskRow {
   estimatedTokens: number | null;
   maxAttempts: number;
   parentTaskId: string | null;
+  takenOverFrom: string | null;
   availableAt: Date;
   createdAt: Date;
   cancelRequestedAt: Date | null;
@@ -68,7 +69,7 @@ t.serial_key as "serialKey", r.labels, r.customer, r.correlation_id as "correlat
 t.error_kind as "errorKind", t.error_message as "errorMessage", t.confidence,
 (select p.progress from runplane.task_progress p where p.task_id = t.id) as progress, t.estimated_tokens as "estimatedTokens",
 coalesce(t.max_attempts, (a.retry_policy ->> 'maxAttempts')::int, ${defaultRetryPolicy.maxAttempts}) as "maxAttempts",
-t.parent_task_id as "parentTaskId", t.available_at as "availableAt", t.created_at as "createdAt",
+t.parent_task_id as "parentTaskId", t.taken_over_from as "takenOverFrom", t.available_at as "availableAt", t.created_at as "createdAt",
 t.cancel_requested_at as "cancelRequestedAt", ${startedAt} as "startedAt",
 t.finished_at as "finishedAt"`;
 
@@ -89,6 +90,10 @@ select t.id, (count(x.id) + count(distinct l.attempt_id))::int as "attemptCount"
   left join runplane.leases l on l.task_id = t.id
   left join runplane.attempts x on x.task_id = t.id
  where t.id = any($1) group by t.id`;
+
+const delayedSql = `
+select t.id from runplane.tasks t join runplane.delayed_tasks d on d.available_at = t.available_at and d.task_id = t.id
+ where t.id = any($1)`;
 
 const ofStepSql = `
 select distinct on (k.run_id, k.step) ${columns}, k.run_id || ' ' || k.step as key
@@ -148,6 +153,11 @@ export class TaskQuestions {
 
   attemptCounts(ids: readonly string[]): Promise<Map<string, AttemptCounts>> {
     return readById(this.#db, 'attempt-counts', attemptCountsSql, ids);
+  }
+
+  /** Those that wait for a time: scheduled, or backing off. */
+  delayed(ids: readonly string[]): Promise<Map<string, { id: string }>> {
+    return readById(this.#db, 'delayed-tasks', delayedSql, ids);
   }
 
   /** The first task of each run and step; keys are run id, space, step. */

@@ -12,7 +12,7 @@ const countedTokens = (row: string): string =>
 const bookSql = `
 with moment as materialized (select runplane.clock() as now),
 given as materialized (
-  select u.*, t.id as task_id, t.run_id, t.agent_id,
+  select u.*, t.id as task_id, t.run_id, t.agent_id, t.deleted_at is not null as deleted,
          not exists (select from runplane.usage o where o.task_id = t.id and o.attempt_id = u.attempt_id) as is_first
     from json_to_recordset($1::json) as u(attempt_id uuid, model text, provider text, "responseId" text,
       "inputTokens" bigint, "cacheReadTokens" bigint, "cacheWriteTokens" bigint, "cacheWrite1hTokens" bigint, "outputTokens" bigint,
@@ -25,7 +25,7 @@ booked as (
     cache_write_tokens, cache_write_1h_tokens, output_tokens, reasoning_tokens, requests, llm_cost, raw, at)
   select u.attempt_id, u.task_id, u.run_id, u.agent_id, coalesce(u.model, (select a.default_model from runplane.agents a where a.id = u.agent_id)),
          u.provider, u."responseId", u."inputTokens", u."cacheReadTokens", u."cacheWriteTokens", u."cacheWrite1hTokens",
-         u."outputTokens", u."reasoningTokens", u.requests, u.cost, u.raw, coalesce(u.at, m.now)
+         u."outputTokens", u."reasoningTokens", u.requests, u.cost, case when not u.deleted then u.raw end, coalesce(u.at, m.now)
     from given u cross join moment m
    order by u."responseId"
   on conflict (response_id) where response_id is not null do nothing
@@ -66,7 +66,10 @@ select b.agent_id, sum(b.tokens) + coalesce((select sum(${countedTokens('o')}) f
  where b.agent_id in (select g.agent_id from budgets g where g.counts_tokens)
  group by b.agent_id, x.id`;
 
-/** Books what attempts used. A provider's answer counts once, over heartbeats, attempts and repeated results. */
+/**
+ * Books what attempts used. A provider's answer counts once, over heartbeats, attempts and repeated results. Of a task
+ * that was deleted no payload comes back.
+ */
 export async function bookUsage(
   tx: Queryable,
   attempts: readonly { attemptId: string; usage: readonly ModelUsage[] }[],

@@ -8,13 +8,19 @@ import { renderInputs } from './render-inputs.ts';
 import { finishedRunStatus, resolveDependents } from './resolve-dependents.ts';
 import type { TransitionBuilder } from './transition-builder.ts';
 
-/** Adds what follows from the tasks that end: the steps that waited for them, and the status of their runs. */
+/**
+ * Adds what follows from the tasks that end: the steps that waited for them, and the status of their runs. In a run that
+ * begins nothing ended yet; what waits for nothing in it goes on all the same.
+ */
 export async function addConsequences(
   tx: Queryable,
   builder: TransitionBuilder,
   runs: ReadonlyMap<string, LockedRun>,
+  begins: ReadonlySet<string> = new Set(),
 ): Promise<void> {
-  const touched = [...runs.values()].filter((run) => builder.endedIn(run.id).length > 0 || mustCancel(run));
+  const touched = [...runs.values()].filter(
+    (run) => builder.endedIn(run.id).length > 0 || mustCancel(run) || begins.has(run.id),
+  );
   // Where nothing waits and no other task is, what is known already decides.
   const unknown = touched.filter((run) => {
     const ended = builder.endedIn(run.id).length;

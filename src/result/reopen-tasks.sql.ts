@@ -1,5 +1,6 @@
 import type { Queryable } from '../db/pool.ts';
 import { isTerminal } from '../domain/status.ts';
+import { type EnqueuedTask, enqueueTasks } from './enqueue-tasks.sql.ts';
 import type { LockedRun } from './lock-runs.sql.ts';
 import type { RunTask } from './read-run-tasks.sql.ts';
 
@@ -67,15 +68,10 @@ export async function writeReopened(
           sequence: run.sequence + (wasOver ? 1 : 0),
         };
   });
-  const { rows: enqueued } = await tx.query<{ taskId: string; sequence: number; attempts: number }>({
+  const { rows: enqueued } = await tx.query<EnqueuedTask & Record<string, unknown>>({
     name: 'reopen-tasks',
     text: reopenSql,
     values: [JSON.stringify(given), priority, JSON.stringify(followed)],
   });
-  if (enqueued.length === 0) return;
-  await tx.query({
-    name: 'enqueue-tasks',
-    text: 'select runplane.enqueue_tasks($1, $2, $3)',
-    values: [enqueued.map((t) => t.taskId), enqueued.map((t) => t.sequence), enqueued.map((t) => t.attempts)],
-  });
+  await enqueueTasks(tx, enqueued);
 }

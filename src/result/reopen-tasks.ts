@@ -34,7 +34,7 @@ export async function reopenTasks(
   for (const run of runs.values()) {
     const own = tasks.filter((task) => task.runId === run.id);
     const chosen = own.filter(
-      (task) => (task.state === 'FAILED' || task.state === 'CANCELLED') && chooses(task),
+      (task) => (task.state === 'FAILED' || task.state === 'CANCELLED') && !task.deleted && chooses(task),
     );
     if (run.status === 'CANCELLING') {
       refusals.push(
@@ -96,7 +96,8 @@ function dependentsOf(opened: ReadonlySet<RunTask>, tasks: readonly RunTask[]): 
   for (let before = -1; before !== found.size; ) {
     before = found.size;
     for (const task of tasks) {
-      if (task.errorCode !== 'DEPENDENCY_FAILED' || !task.dependsOn.some((step) => steps.has(step))) continue;
+      if (task.deleted || task.errorCode !== 'DEPENDENCY_FAILED') continue;
+      if (!task.dependsOn.some((step) => steps.has(step))) continue;
       found.add(task);
       steps.add(task.step);
     }

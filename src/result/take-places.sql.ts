@@ -1,9 +1,22 @@
 import type { Queryable } from '../db/pool.ts';
 
-/** Where an open task was found: waiting, or executed by an attempt. */
+/** What the row of a place carries for its task. */
+interface Carried {
+  sequence: number;
+  attempts: number;
+}
+/** Until when a delayed task waits, why and since when. */
+export interface Delay {
+  availableAt: Date;
+  reason: 'NOT_BEFORE' | 'RETRY_BACKOFF';
+  since: Date;
+}
+
+/** Where an open task was found: ready, delayed or behind its serial key, or executed by an attempt. */
 export type Place =
-  | { in: 'QUEUE'; sequence: number; attempts: number }
-  | { in: 'LEASE'; sequence: number; attempts: number; attemptId: string };
+  | ({ in: 'READY' | 'BEHIND' } & Carried)
+  | ({ in: 'DELAYED'; delay: Delay } & Carried)
+  | ({ in: 'LEASE'; attemptId: string } & Carried);
 
 const takeSql = `
 with t as materialized (
@@ -14,10 +27,10 @@ ready as (
   returning r.task_id, r.sequence, r.attempts),
 delayed as (
   delete from runplane.delayed_tasks d using t where d.available_at = t.available_at and d.task_id = t.id
-  returning d.task_id, d.sequence, d.attempts)
-select task_id as "taskId", sequence, attempts from ready
+  returning d.task_id, d.sequence, d.attempts, d.available_at, d.reason, d.since)
+select task_id as "taskId", sequence, attempts, null as "availableAt", null as reason, null as since from ready
 union all
-select task_id, sequence, attempts from delayed`;
+select task_id, sequence, attempts, available_at, reason, since from delayed`;
 
 const findSql = `
 select l.task_id as "taskId", l.sequence, l.number as attempts, l.attempt_id as "attemptId"
@@ -30,11 +43,10 @@ select s.task_id as "taskId", s.sequence, s.attempts from runplane.serial_tasks 
    and exists (select from runplane.serial_tasks b where b.agent_id = s.agent_id and b.serial_key = s.serial_key and b.rank < s.rank)
    and not exists (select from runplane.leases l where l.task_id = s.task_id)`;
 
-interface PlaceRow {
+interface PlaceRow extends Carried {
   taskId: string;
-  sequence: number;
-  attempts: number;
 }
+type TakenRow = PlaceRow & (Delay | Record<keyof Delay, null>);
 
 /**
  * Takes open tasks out of the queue, or finds the attempts that execute them. The caller holds the locks of their runs,
@@ -45,13 +57,12 @@ export async function takePlaces(tx: Queryable, taskIds: readonly string[]): Pro
   const places = new Map<string, Place>();
   const missing = (): string[] => taskIds.filter((id) => !places.has(id));
   for (let look = 0; look < 5 && missing().length > 0; look++) {
-    const taken = await tx.query<PlaceRow & Record<string, unknown>>({
+    const taken = await tx.query<TakenRow & Record<string, unknown>>({
       name: 'take-places',
       text: takeSql,
       values: [missing()],
     });
-    for (const { taskId, sequence, attempts } of taken.rows)
-      places.set(taskId, { in: 'QUEUE', sequence, attempts });
+    for (const row of taken.rows) places.set(row.taskId, placeOf(row));
     if (missing().length === 0) break;
     const leased = await tx.query<PlaceRow & { attemptId: string }>({
       name: 'find-leases',
@@ -71,9 +82,14 @@ export async function takePlaces(tx: Queryable, taskIds: readonly string[]): Pro
       values: [missing()],
     });
     for (const { taskId, sequence, attempts } of behind.rows)
-      places.set(taskId, { in: 'QUEUE', sequence, attempts });
+      places.set(taskId, { in: 'BEHIND', sequence, attempts });
   }
   const lost = missing();
   if (lost.length > 0) throw new Error(`Open tasks without a place: ${lost.join(', ')}.`);
   return places;
 }
+
+const placeOf = ({ sequence, attempts, availableAt, reason, since }: TakenRow): Place =>
+  availableAt === null
+    ? { in: 'READY', sequence, attempts }
+    : { in: 'DELAYED', sequence, attempts, delay: { availableAt, reason, since } };

@@ -63,7 +63,21 @@ const invariants: Record<string, string> = {
       select from runplane.tasks d where d.run_id = t.run_id and d.step = any(t.depends_on) and d.state in ('OPEN', 'BLOCKED'))`,
   'a task that failed for good has one dead letter': `
     select t.id from runplane.tasks t where t.state = 'FAILED' and t.error_code <> 'DEPENDENCY_FAILED'
-       and not exists (select from runplane.dead_letters d where d.task_id = t.id)`,
+       and not exists (select from runplane.dead_letters d where d.task_id = t.id) and t.deleted_at is null
+       and not exists (select from runplane.audit_entries u where u.action = 'dead_letter.purge.bulk' and u.at >= t.finished_at)`,
+  'a ready task is found by its priority, turn and rank': `
+    select r.task_id from runplane.ready_tasks r join runplane.tasks t on t.id = r.task_id 
+     where (r.priority_key, r.turn, r.rank) is distinct from ((-t.priority)::smallint, t.turn, t.rank)`,
+  'of a deleted task no payload is left': `
+    select t.id from runplane.tasks t where t.deleted_at is not null and (t.input is not null or t.output is not null or t.error_message is not null
+       or exists (select from runplane.dead_letters d where d.task_id = t.id)
+       or exists (select from runplane.task_progress p where p.task_id = t.id)
+       or exists (select from runplane.attempts a where a.task_id = t.id and a.error_message is not null)
+       or exists (select from runplane.usage u where u.task_id = t.id and u.raw is not null)
+       or exists (select from runplane.materializations m where m.task_id = t.id and m.metadata is not null))`,
+  'what was taken over completed without an attempt': `
+    select t.id from runplane.tasks t where t.taken_over_from is not null and (t.state <> 'COMPLETED'
+       or exists (select from runplane.attempts a where a.task_id = t.id))`,
   'a task and its delayed place have one time': `
     select t.id from runplane.tasks t join runplane.delayed_tasks d on d.task_id = t.id where d.available_at <> t.available_at`,
   'of one job and debounce key at most one run waits for its time': `

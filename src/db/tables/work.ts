@@ -147,6 +147,10 @@ export const tasks = runplane.table(
     createdAt: at('created_at').notNull(),
     cancelRequestedAt: at('cancel_requested_at'),
     finishedAt: at('finished_at'),
+    /** The task of an earlier run whose output this one took over instead of being executed. */
+    takenOverFrom: id('taken_over_from'),
+    /** Its payloads are erased and it is hidden; the row stays for its run, its usage and its cost. */
+    deletedAt: at('deleted_at'),
   },
   (t) => [
     index('tasks_by_run').on(t.runId),
@@ -158,6 +162,11 @@ export const tasks = runplane.table(
       sql`(${t.finishedAt} is not null) = (${t.state} in ('COMPLETED', 'FAILED', 'CANCELLED'))`,
     ),
     check('tasks_failed_has_error', sql`${t.state} <> 'FAILED' or ${t.errorCode} is not null`),
+    check('tasks_deleted_is_over', sql`${t.deletedAt} is null or ${t.finishedAt} is not null`),
+    check(
+      'tasks_deleted_has_no_payload',
+      sql`${t.deletedAt} is null or coalesce(${t.input}, ${t.output}) is null and ${t.errorMessage} is null`,
+    ),
   ],
 );
 

@@ -1,0 +1,17 @@
+import type { Queryable } from '../db/pool.ts';
+
+export interface EnqueuedTask {
+  taskId: string;
+  sequence: number;
+  attempts: number;
+}
+
+/** Open tasks that have no place become claimable. One with a serial key takes, or keeps, its place behind its key. */
+export async function enqueueTasks(tx: Queryable, tasks: readonly EnqueuedTask[]): Promise<void> {
+  if (tasks.length === 0) return;
+  await tx.query({
+    name: 'enqueue-tasks',
+    text: 'select runplane.enqueue_tasks($1, $2, $3)',
+    values: [tasks.map((t) => t.taskId), tasks.map((t) => t.sequence), tasks.map((t) => t.attempts)],
+  });
+}
