@@ -175,10 +175,20 @@ export function explain(
   const model = before.clone();
   if (command.do === 'claim') {
     const { claimed } = answer as Extract<Answer, { claimed: unknown }>;
-    const tasks = claimed.map(({ taskId }) => model.tasks.find(({ id }) => id === taskId));
+    const tasks = claimed.map(({ taskId }) => model.tasks.find(({ id }) => id === taskId) as ModelTask);
     const ready = model.tasks.filter(({ state }) => state === 'ready');
-    if (alone && claimed.length !== Math.min(command.limit, ready.length)) return [];
-    if (tasks.some((task) => task?.state !== 'ready')) return [];
+    const most = ready.length + ready.flatMap((task) => model.batchOf(task)).length;
+    if (alone && claimed.length !== Math.min(command.limit, most)) return [];
+    // Those that come along do so in the order of their key.
+    const brought = tasks.flatMap((task) => model.batchOf(task));
+    const along = tasks.filter(({ state }) => state !== 'ready');
+    if (
+      !isDeepStrictEqual(
+        along,
+        brought.filter((task, i) => along.includes(task) && i < along.length),
+      )
+    )
+      return [];
     model.notClaimed(model.tasks);
     for (const [i, { attemptId }] of claimed.entries()) model.claim(tasks[i] as ModelTask, attemptId);
     return claimed.every(({ number }, i) => tasks[i]?.attempts.at(-1)?.number === number) ? [model] : [];

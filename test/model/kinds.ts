@@ -3,6 +3,8 @@ export interface AgentKind {
   maxAttempts: number;
   delaySeconds: number;
   timeoutSeconds: number;
+  /** Claims the tasks behind a serial key together with its first. */
+  batches?: boolean;
   overrides: { code: string; retry: boolean; delaySeconds?: number; countsAttempt?: boolean }[];
 }
 
@@ -18,6 +20,7 @@ export const agents = {
       { code: 'SPARED', retry: true, delaySeconds: 0, countsAttempt: false },
     ],
   },
+  batching: { maxAttempts: 2, delaySeconds: 10, timeoutSeconds: 50, batches: true, overrides: [] },
 } as const satisfies Record<string, AgentKind>;
 
 export interface StepKind {
@@ -39,6 +42,11 @@ const twoSteps = (more: Partial<StepKind>, second: Partial<StepKind>): StepKind[
   { name: 'first', agent: 'plain', ...more },
   { name: 'second', agent: 'backing', dependsOn: 'first', serialKey: 'k', ...more, ...second },
 ];
+/** Two steps that do not wait for each other. */
+const twice = (step: Omit<StepKind, 'name'>): StepKind[] => [
+  { name: 'first', ...step },
+  { name: 'second', ...step },
+];
 export const jobs = {
   plain: { steps: [{ name: 'only', agent: 'plain' }] },
   once: { steps: [{ name: 'only', agent: 'plain', maxAttempts: 1 }] },
@@ -46,6 +54,8 @@ export const jobs = {
   later: { steps: [{ name: 'only', agent: 'plain' }], later: 20 },
   keyed: { steps: [{ name: 'only', agent: 'backing', serialKey: 'k' }] },
   keyed_later: { steps: [{ name: 'only', agent: 'backing', serialKey: 'k' }], later: 20 },
+  batched: { steps: [{ name: 'only', agent: 'batching', serialKey: 'k' }] },
+  batched_twice: { steps: twice({ agent: 'batching', serialKey: 'k' }) },
   chain: { steps: twoSteps({}, {}) },
   chain_finished: { steps: twoSteps({}, { when: 'DEPENDENCIES_FINISHED' }) },
   chain_protected: { steps: twoSteps({ cancellable: false }, { when: 'DEPENDENCIES_FINISHED' }) },

@@ -1,4 +1,12 @@
-import { type Form, type FormName, forms, leaseSeconds, type StepKind } from './kinds.ts';
+import {
+  type AgentKind,
+  agents,
+  type Form,
+  type FormName,
+  forms,
+  leaseSeconds,
+  type StepKind,
+} from './kinds.ts';
 import {
   attemptState,
   delayOf,
@@ -26,12 +34,12 @@ export class LifecycleModel {
   now = 0;
   tasks: ModelTask[] = [];
   runs: ModelRun[] = [];
-  /** The tasks of the serial key in their order, first the one that keeps the others waiting. */
-  key: string[] = [];
+  /** By agent, the tasks of the serial key in their order, first the one that keeps the others waiting. */
+  keys: Record<string, string[]> = {};
 
   clone(): LifecycleModel {
-    const { now, tasks, runs, key } = this;
-    return Object.assign(new LifecycleModel(), structuredClone({ now, tasks, runs, key }));
+    const { now, tasks, runs, keys } = this;
+    return Object.assign(new LifecycleModel(), structuredClone({ now, tasks, runs, keys }));
   }
 
   get attempts(): { task: ModelTask; attempt: ModelAttempt }[] {
@@ -49,11 +57,23 @@ export class LifecycleModel {
   }
 
   claim(task: ModelTask, attemptId: string): void {
-    this.#go(task, taskTable.cell('claim', task.state));
+    const event = task.state === 'behind' ? 'claim of its serial key in a batch' : 'claim';
+    this.#go(task, taskTable.cell(event, task.state));
     task.sequence++;
     task.attempts.push(newAttempt(task, attemptId, this.now));
     const run = this.#runOf(task);
     if (run.status === 'QUEUED') run.status = 'RUNNING';
+  }
+
+  /** What a claim of this task would bring along: the tasks that wait behind it, if its agent takes them in batches. */
+  batchOf(task: ModelTask): ModelTask[] {
+    const { batches = false }: AgentKind = agents[task.step.agent];
+    const behind = (this.keys[task.step.agent] ?? []).map((id) =>
+      this.tasks.find((other) => other.id === id),
+    );
+    return batches && task.state === 'ready'
+      ? (behind.filter((other) => other?.state === 'behind') as ModelTask[])
+      : [];
   }
 
   /** A claim that did not choose these: the table must say that it never does. */
@@ -192,9 +212,12 @@ export class LifecycleModel {
   }
 
   #leaveKey(task: ModelTask): void {
-    const wasFirst = this.key[0] === task.id;
-    this.key = this.key.filter((id) => id !== task.id);
-    const next = this.tasks.find(({ id }) => id === this.key[0]);
+    const { agent } = task.step;
+    const before = this.keys[agent] ?? [];
+    const after = before.filter((id) => id !== task.id);
+    const wasFirst = before[0] === task.id;
+    this.keys[agent] = after;
+    const next = this.tasks.find(({ id }) => id === after[0]);
     if (wasFirst && next) this.#go(next, taskTable.cell('it is first of its serial key', next.state));
   }
 
@@ -202,8 +225,9 @@ export class LifecycleModel {
   #queuePlace(task: ModelTask, delay: number): 'delayed' | 'behind' | 'ready' {
     if (delay > 0) return 'delayed';
     if (!task.step.serialKey) return 'ready';
-    if (!this.key.includes(task.id)) this.key.push(task.id);
-    return this.key[0] === task.id ? 'ready' : 'behind';
+    const key = (this.keys[task.step.agent] ??= []);
+    if (!key.includes(task.id)) key.push(task.id);
+    return key[0] === task.id ? 'ready' : 'behind';
   }
 
   /** What the ends of tasks mean for the steps that wait for them and for their runs. */

@@ -24,6 +24,7 @@ export async function startPlanes(): Promise<[ControlPlane, ControlPlane]> {
   for (const [name, agent] of Object.entries(agents) as [string, AgentKind][]) {
     await plane.agent(name, {
       leaseSeconds,
+      dispatch: { pull: { batchBySerialKey: agent.batches ?? false } },
       timeoutSeconds: agent.timeoutSeconds,
       retryPolicy: {
         backoff: 'FIXED',
@@ -92,7 +93,8 @@ select json_build_object(
     left join runplane.leases l on l.task_id = t.id left join runplane.ready_tasks r on r.task_id = t.id
     left join runplane.delayed_tasks d on d.task_id = t.id left join runplane.serial_tasks s on s.task_id = t.id),
   'runs', (select json_object_agg(id, status) from runplane.runs),
-  'key', (select coalesce(json_agg(s.task_id order by s.rank), '[]') from runplane.serial_tasks s)) as state`;
+  'keys', (select coalesce(json_object_agg(k.name, k.tasks), '{}') from (
+    select a.name, json_agg(s.task_id order by s.rank) as tasks from runplane.serial_tasks s join runplane.agents a on a.id = s.agent_id group by 1) k)) as state`;
 
 interface State {
   tasks: Record<
@@ -100,13 +102,13 @@ interface State {
     { state: string; sequence: number; attempts: unknown[]; letter: unknown; logged?: string[] }
   >;
   runs: Record<string, string>;
-  /** The order of the one serial key. */
-  key: string[];
+  /** The order of each agent's one serial key. */
+  keys: Record<string, string[]>;
 }
 
 export async function storedState(plane: ControlPlane): Promise<State> {
   const [row] = await plane.rows<{ state: State }>(stateSql);
-  const state = row?.state ?? { tasks: {}, runs: {}, key: [] };
+  const state = row?.state ?? { tasks: {}, runs: {}, keys: {} };
   for (const [id, { logged, sequence, ...task }] of Object.entries(state.tasks)) {
     if (logged?.length !== sequence || logged.at(-1) !== publicStatus(task.state as never))
       throw new Error(`The change log of a ${task.state} task, at ${sequence}, says ${logged?.join(', ')}.`);
@@ -128,5 +130,5 @@ export const modelState = (model: LifecycleModel): State => ({
     ]),
   ),
   runs: Object.fromEntries(model.runs.map(({ id, status }) => [id, status])),
-  key: model.key,
+  keys: Object.fromEntries(Object.entries(model.keys).filter(([, tasks]) => tasks.length > 0)),
 });

@@ -80,6 +80,9 @@ export const storiesOfEachCell: Story[] = [
   story(['later'], pass(31), { do: 'move' }),
   story(['keyed', 'keyed'], cancelTask(0)),
   story(['chain'], claim, report('done')),
+  story(['batched_twice'], claim, report('done', 1), report('done')),
+  story(['batched_twice'], claim, cancelTask(1), report('done', 1)),
+  story(['batched_twice'], claim, report('failed'), report('done', 1)),
   ...after(intoStatesBesideDependency, (n) => [
     [retry(n), claimOne, report('done')],
     [retry(n), claimOne, report('failedForGood')],
