@@ -44,7 +44,7 @@ const planByKey = [
 export class Database implements Queryable {
   readonly pool: pg.Pool;
   /** True: sessions are ours alone. False: behind a pooler, where only a transaction is. */
-  readonly ownSessions: boolean;
+  readonly #ownSessions: boolean;
   /** Begins a transaction with its isolation level stated, because the database's default may be another. */
   readonly begin: string;
   /**
@@ -54,7 +54,7 @@ export class Database implements Queryable {
   readonly beginByKey: string;
 
   constructor(options: DatabaseOptions) {
-    this.ownSessions = options.ownSessions;
+    this.#ownSessions = options.ownSessions;
     // Settings are sent as statements and not as startup parameters, which poolers refuse. They belong to the session
     // where it is ours, else to each transaction.
     const scope = options.ownSessions ? '' : 'local ';
@@ -83,13 +83,35 @@ export class Database implements Queryable {
     });
   }
 
+  /** One statement, a transaction of its own. Behind a pooler that is spelled out: its settings hold nowhere else. */
   query<Row extends pg.QueryResultRow>(statement: Statement): Promise<pg.QueryResult<Row>> {
-    return this.pool.query<Row>(this.prepare(statement));
+    return this.#ownSessions
+      ? this.pool.query<Row>(statement)
+      : this.inTransaction(this.begin, (tx) => tx.query<Row>(statement));
+  }
+
+  async inTransaction<T>(begin: string, work: (tx: Queryable) => Promise<T>): Promise<T> {
+    const client = await this.pool.connect();
+    let broken = false;
+    try {
+      await client.query(begin);
+      const result = await work({ query: (statement) => client.query(this.#prepare(statement)) });
+      await client.query('commit');
+      return result;
+    } catch (error) {
+      // A connection that cannot even roll back is closed instead of reused.
+      await client.query('rollback').catch(() => {
+        broken = true;
+      });
+      throw error;
+    } finally {
+      client.release(broken);
+    }
   }
 
   /** The statement as the driver takes it. */
-  prepare(statement: Statement): pg.QueryConfig {
-    return this.ownSessions ? statement : { text: statement.text, values: statement.values };
+  #prepare(statement: Statement): pg.QueryConfig {
+    return this.#ownSessions ? statement : { text: statement.text, values: statement.values };
   }
 
   async close(): Promise<void> {

@@ -9,12 +9,12 @@ const maxRepeats = 3;
 const isRepeatable = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && error.code !== undefined && repeatable.has(error.code);
 
-/** Runs one statement as a transaction of its own: in a single round trip where sessions are our own. */
+/** Runs one statement as a transaction of its own, repeated like one. */
 export function statement<Row extends pg.QueryResultRow>(
   db: Database,
   text: Statement,
 ): Promise<pg.QueryResult<Row>> {
-  return repeated(() => (db.ownSessions ? db.query<Row>(text) : once(db, (tx) => tx.query<Row>(text))));
+  return repeated(() => db.query<Row>(text));
 }
 
 /** Every statement a transaction of its own. */
@@ -24,31 +24,12 @@ export const asTransactions = (db: Database): Queryable => ({ query: (text) => s
  * Runs work in a READ COMMITTED transaction. Repeats the whole up to three times on deadlocks and lock timeouts, so work must have no effect outside of it.
  */
 export function transaction<T>(db: Database, work: (tx: Queryable) => Promise<T>): Promise<T> {
-  return repeated(() => once(db, work));
+  return repeated(() => db.inTransaction(db.begin, work));
 }
 
 /** The same for work that finds all its rows by key, and is planned so. */
 export function transactionByKey<T>(db: Database, work: (tx: Queryable) => Promise<T>): Promise<T> {
-  return repeated(() => once(db, work, db.beginByKey));
-}
-
-async function once<T>(db: Database, work: (tx: Queryable) => Promise<T>, begin = db.begin): Promise<T> {
-  const client = await db.pool.connect();
-  let broken = false;
-  try {
-    await client.query(begin);
-    const result = await work({ query: (s) => client.query(db.prepare(s)) });
-    await client.query('commit');
-    return result;
-  } catch (error) {
-    // A connection that cannot even roll back is closed instead of reused.
-    await client.query('rollback').catch(() => {
-      broken = true;
-    });
-    throw error;
-  } finally {
-    client.release(broken);
-  }
+  return repeated(() => db.inTransaction(db.beginByKey, work));
 }
 
 async function repeated<T>(work: () => Promise<T>): Promise<T> {

@@ -106,10 +106,14 @@ const orders = (items: readonly number[]): number[][] =>
     : items.flatMap((item) => orders(items.filter((other) => other !== item)).map((rest) => [item, ...rest]));
 
 const hour = 3_600_000;
-test('each cell of the tables comes true', async () => {
-  for (const story of storiesOfEachCell) await play(story);
-  expect([...taskTable.unseen(), ...attemptTable.unseen()]).toEqual([]);
-}, hour);
+test(
+  'each cell of the tables comes true',
+  async () => {
+    for (const story of storiesOfEachCell) await play(story);
+    expect([...taskTable.unseen(), ...attemptTable.unseen()]).toEqual([]);
+  },
+  hour,
+);
 
 test(
   'whatever happens in whatever order, the database holds what docs/task-lifecycle.md says',

@@ -6,7 +6,8 @@ import { leaseToken } from '../../src/domain/lease-token.ts';
 import type { JobStepInput, RetryPolicyInput, SaveAgentInput } from '../../src/operator/types.ts';
 import type { ReportResultInput, ReportResultOutcome } from '../../src/result/types.ts';
 import { type Services, startServices } from '../../src/services.ts';
-import { createTestDatabase, type TestDatabase, testTimeouts } from './database.ts';
+import { connectionTo } from './connection.ts';
+import { createTestDatabase, type TestDatabase } from './database.ts';
 import { expectInvariants } from './invariants.ts';
 
 export const quiet = {
@@ -43,12 +44,7 @@ export class ControlPlane {
   static async start(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
     const database = options.database ?? (await createTestDatabase());
     const services = await startServices({
-      database: {
-        connectionString: database.url,
-        maxConnections: 5,
-        timeouts: testTimeouts,
-        ownSessions: true,
-      },
+      database: connectionTo(database.url),
       listenUrl: database.url,
       installation: database.installation,
       scheduler: options.scheduler ?? false,

@@ -4,6 +4,7 @@ import { inject } from 'vitest';
 import { type Installation, migrate } from '../../src/db/migrate.ts';
 import { Database } from '../../src/db/pool.ts';
 import { seedRegistry } from '../../src/operator/seed-registry.ts';
+import { connectionTo, databaseUrl } from './connection.ts';
 
 export interface TestDatabase {
   url: string;
@@ -12,17 +13,8 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-export const testTimeouts = { statement: 30_000, lock: 5_000, idleInTransaction: 30_000 };
-
 export const openDatabase = (url: string, maxConnections = 5): Database =>
-  new Database({
-    connectionString: url,
-    maxConnections,
-    timeouts: testTimeouts,
-    ownSessions: true,
-    applicationName: 'runplane-test',
-    onError: () => {},
-  });
+  new Database({ ...connectionTo(url), maxConnections, applicationName: 'runplane-test', onError: () => {} });
 
 /** A migrated database of its own, copied from the template that the global set-up made. */
 export async function createTestDatabase(): Promise<TestDatabase> {
@@ -51,16 +43,15 @@ export async function createTemplate(server: string): Promise<void> {
   await onServer(server, 'create database runplane_template');
   const url = databaseUrl(server, 'runplane_template');
   await migrate(url);
-  const db = openDatabase(url, 1);
+  // Not through a pooler, which would keep the connection: a template must have none.
+  const db = new Database({
+    ...connectionTo(url, null),
+    applicationName: 'runplane-test',
+    onError: () => {},
+  });
   await seedRegistry(db);
   await db.close();
 }
-
-const databaseUrl = (server: string, name: string): string => {
-  const url = new URL(server);
-  url.pathname = `/${name}`;
-  return url.toString();
-};
 
 async function onServer(server: string, statement: string): Promise<void> {
   const client = new pg.Client({ connectionString: server });

@@ -5,6 +5,7 @@
 import { migrate } from '../../src/db/migrate.ts';
 import type { InlineHandler } from '../../src/dispatch/handlers.ts';
 import { startServices } from '../../src/services.ts';
+import { connectionTo } from './connection.ts';
 
 const url = process.argv[2] ?? '';
 const work: InlineHandler = async ({ input }) => {
@@ -13,12 +14,7 @@ const work: InlineHandler = async ({ input }) => {
   return { output: { pid: process.pid } };
 };
 const services = await startServices({
-  database: {
-    connectionString: url,
-    maxConnections: 5,
-    timeouts: { statement: 30_000, lock: 5_000, idleInTransaction: 30_000 },
-    ownSessions: true,
-  },
+  database: connectionTo(url),
   listenUrl: url,
   installation: await migrate(url),
   scheduler: true,
