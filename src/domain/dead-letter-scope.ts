@@ -17,7 +17,7 @@ export function deadLetterScope(labels: Readonly<Record<string, string>>, input:
     for (const { scope, keys } of scopeKeys) {
       for (const key of keys) {
         const value = source[key];
-        if (typeof value === 'string' && value !== '') return { scope, scopeId: value };
+        if (typeof value === 'string' && value !== '') return { scope, scopeId: value.normalize('NFC') };
         if (typeof value === 'number') return { scope, scopeId: String(value) };
       }
     }

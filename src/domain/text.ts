@@ -46,7 +46,7 @@ export function parseLabels(
         `${field}[${i}].key is ${key}, which is not allowed or given twice.`,
       );
     }
-    const { value } = label;
+    const value = label.value.normalize('NFC');
     if (!isStorable(value) || Buffer.byteLength(value) > limits.labelValueBytes) {
       throw new InvalidInputError(
         `${field}[${i}].value`,
@@ -56,6 +56,18 @@ export function parseLabels(
     parsedLabels[key] = value;
   }
   return parsedLabels;
+}
+
+/**
+ * What a client asks for by names, with every text in it as names, keys, correlation ids and labels are stored: in NFC.
+ * Else é as one character would not find é as two.
+ */
+export function inNfc<Question>(question: Question): Question;
+export function inNfc(question: unknown): unknown {
+  if (typeof question === 'string') return question.normalize('NFC');
+  if (Array.isArray(question)) return question.map((entry: unknown) => inNfc(entry));
+  if (typeof question !== 'object' || question === null || question instanceof Date) return question;
+  return Object.fromEntries(Object.entries(question).map(([field, value]) => [field, inNfc<unknown>(value)]));
 }
 
 /** An integer in a range; throws with the range. */

@@ -1,3 +1,4 @@
+import { inNfc } from '../domain/text.ts';
 import type { AgentRow } from '../read/agents.ts';
 import { builder } from './builder.ts';
 import { AgentConnection, pageArgs } from './connections.ts';
@@ -138,7 +139,7 @@ builder.queryFields((t) => ({
     args: { name: t.arg.string({ required: true, description: 'Name of the agent.' }) },
     resolve: (_, { name }, context) => {
       need(context, 'READ');
-      return context.loaders.agentByName(name);
+      return context.loaders.agentByName(inNfc(name));
     },
   }),
   agents: t.field({

@@ -1,3 +1,4 @@
+import { inNfc } from '../domain/text.ts';
 import type { AssetEdge } from '../read/assets.ts';
 import { builder } from './builder.ts';
 import { AssetConnection, MaterializationConnection, pageArgs } from './connections.ts';
@@ -68,7 +69,7 @@ AssetRef.implement({
       description: 'Its productions, newest first.',
       args: { ...pageArgs, partition: t.arg.string({ description: 'Only those of this partition.' }) },
       resolve: (asset, { partition, ...page }, { loaders }) =>
-        loaders.assetMaterializations(asset.id, partition ?? null, page),
+        loaders.assetMaterializations(asset.id, inNfc(partition) ?? null, page),
     }),
   }),
 });
@@ -81,7 +82,7 @@ builder.queryFields((t) => ({
     args: { key: t.arg.string({ required: true, description: 'Key of the asset.' }) },
     resolve: (_, { key }, context) => {
       need(context, 'READ');
-      return context.services.read.assets.byKey(key);
+      return context.services.read.assets.byKey(inNfc(key));
     },
   }),
   assets: t.field({

@@ -1,3 +1,4 @@
+import { inNfc } from '../domain/text.ts';
 import { builder } from './builder.ts';
 import { AuditEntryConnection, pageArgs } from './connections.ts';
 import { AuditEntryRef, idOf, Node } from './refs.ts';
@@ -52,7 +53,7 @@ builder.queryField('auditLog', (t) =>
     },
     resolve: (_, { filter, ...page }, context) => {
       need(context, 'READ');
-      return context.services.read.audit.list(filter ?? {}, page);
+      return context.services.read.audit.list(inNfc(filter) ?? {}, page);
     },
   }),
 );

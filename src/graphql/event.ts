@@ -1,4 +1,5 @@
 import { fromPublicId } from '../domain/ids.ts';
+import { inNfc } from '../domain/text.ts';
 import type { RouteRefusal } from '../intake/types.ts';
 import type { EventRow } from '../read/events.ts';
 import { builder } from './builder.ts';
@@ -117,7 +118,7 @@ builder.queryFields((t) => ({
     },
     resolve: (_, { filter, ...page }, context) => {
       need(context, 'READ');
-      return context.services.read.events.list(filter ?? {}, page);
+      return context.services.read.events.list(inNfc(filter) ?? {}, page);
     },
   }),
 }));

@@ -1,4 +1,5 @@
 import type { RunStatus, TaskStatus } from '../domain/status.ts';
+import { inNfc } from '../domain/text.ts';
 import type { DeadLetterFilter } from '../read/dead-letters.ts';
 import type { RunFilter } from '../read/run-filter.ts';
 import type { TaskFilter } from '../read/task-filter.ts';
@@ -44,7 +45,7 @@ export interface RunFilterShape extends WorkFilterShape {
 }
 
 const meaning =
-  'Fields are AND, entries of a list OR. Null is absent; an empty list matches nothing. Names and keys match exactly.';
+  'Fields are AND, entries of a list OR. Null is absent; an empty list matches nothing. Names, keys and labels match exactly, as Unicode NFC.';
 
 export const TaskFilterInput = builder.inputRef<TaskFilterShape>('TaskFilter').implement({
   description: `Which tasks. ${meaning}`,
@@ -134,7 +135,7 @@ export function toTaskFilter(filter: TaskFilterShape | null | undefined, field =
   const { not } = filter;
   if (not?.not) throw badUserInput(`${field}.not.not`, 'not has one level: it cannot have a not of its own.');
   return {
-    ...filter,
+    ...inNfc(filter),
     ids: toUuids('task', filter.ids, `${field}.ids`),
     runIds: toUuids('run', filter.runIds, `${field}.runIds`),
     not: not ? toTaskFilter(not, `${field}.not`) : null,
@@ -142,8 +143,8 @@ export function toTaskFilter(filter: TaskFilterShape | null | undefined, field =
 }
 
 export const toRunFilter = (filter: RunFilterShape | null | undefined): RunFilter =>
-  filter ? { ...filter, ids: toUuids('run', filter.ids, 'filter.ids') } : {};
+  filter ? { ...inNfc(filter), ids: toUuids('run', filter.ids, 'filter.ids') } : {};
 
 export const toDeadLetterFilter = (
   filter: typeof DeadLetterFilterInput.$inferInput | null | undefined,
-): DeadLetterFilter => (filter ? { ...filter, ids: toUuids('dlq', filter.ids, 'filter.ids') } : {});
+): DeadLetterFilter => (filter ? { ...inNfc(filter), ids: toUuids('dlq', filter.ids, 'filter.ids') } : {});

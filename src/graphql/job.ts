@@ -1,3 +1,4 @@
+import { inNfc } from '../domain/text.ts';
 import { builder } from './builder.ts';
 import { JobConnection, pageArgs, RunConnection } from './connections.ts';
 import { StepConditionEnum } from './enums.ts';
@@ -95,7 +96,7 @@ builder.queryFields((t) => ({
     args: { name: t.arg.string({ required: true, description: 'Name of the job.' }) },
     resolve: (_, { name }, context) => {
       need(context, 'READ');
-      return context.services.read.jobs.byName(name);
+      return context.services.read.jobs.byName(inNfc(name));
     },
   }),
   jobs: t.field({

@@ -69,7 +69,10 @@ const LaunchRunInput = builder.inputType('LaunchRunInput', {
       type: 'SafeInt',
       description: 'Tokens that each task is expected to use, from 0.',
     }),
-    availableAt: t.field({ type: 'DateTime', description: 'Nothing of it starts before; absent is now.' }),
+    availableAt: t.field({
+      type: 'DateTime',
+      description: 'Nothing of it starts before; in the years 1970 to 9999, absent is now.',
+    }),
     serialKey: t.string({ description: 'At most one task runs per agent and serial key, in enqueue order.' }),
     debounce: t.field({
       type: DebounceInput,

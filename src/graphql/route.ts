@@ -1,4 +1,5 @@
 import { toPublicId } from '../domain/ids.ts';
+import { inNfc } from '../domain/text.ts';
 import type { DeleteSuccess } from '../operator/types.ts';
 import { builder } from './builder.ts';
 import { pageArgs, RouteConnection } from './connections.ts';
@@ -107,7 +108,7 @@ builder.queryField('routes', (t) =>
     },
     resolve: (_, { topic, ...page }, context) => {
       need(context, 'READ');
-      return context.services.read.routes.list(topic ?? null, page);
+      return context.services.read.routes.list(inNfc(topic) ?? null, page);
     },
   }),
 );

@@ -1,5 +1,6 @@
 import { runActions } from '../domain/allowed-actions.ts';
 import { fromPublicId } from '../domain/ids.ts';
+import { inNfc } from '../domain/text.ts';
 import { builder } from './builder.ts';
 import { pageArgs, RunConnection, TaskConnection } from './connections.ts';
 import { RunActionEnum, RunStatusEnum } from './enums.ts';
@@ -101,7 +102,7 @@ RunRef.implement({
       nullable: true,
       description: 'The task of a step; the first where there are several.',
       args: { step: t.arg.string({ required: true, description: 'Name of the step.' }) },
-      resolve: (run, { step }, { loaders }) => loaders.taskOfStep(`${run.id} ${step}`),
+      resolve: (run, { step }, { loaders }) => loaders.taskOfStep(`${run.id} ${inNfc(step)}`),
     }),
     taskCounts: t.field({
       type: TaskCountsRef,

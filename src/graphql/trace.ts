@@ -1,3 +1,4 @@
+import { inNfc } from '../domain/text.ts';
 import { builder } from './builder.ts';
 import {
   AttemptConnection,
@@ -64,7 +65,7 @@ builder.queryField('trace', (t) =>
     args: { correlationId: t.arg.string({ required: true, description: 'The correlation id.' }) },
     resolve: (_, { correlationId }, context) => {
       need(context, 'READ');
-      return { correlationId };
+      return { correlationId: inNfc(correlationId) };
     },
   }),
 );

@@ -104,6 +104,8 @@ describe('launches', () => {
     [{ labels: Array.from({ length: 33 }, (_, i) => ({ key: `k${i}`, value: '' })) }, 'labels'],
     [{ estimatedTokens: -1 }, 'estimatedTokens'],
     [{ availableAt: new Date(Number.NaN) }, 'availableAt'],
+    [{ availableAt: new Date('+010000-01-01T00:00:00Z') }, 'availableAt'],
+    [{ availableAt: new Date('1969-12-31T23:59:59.999Z') }, 'availableAt'],
     [{ steps: [{ step: 'a' }, { step: 'a' }] }, 'steps[1].step'],
     [{ steps: [{ step: 'a', maxAttempts: 0 }] }, 'steps[0].maxAttempts'],
   ])('refuse %j, naming %s', async (input, field) => {
