@@ -47,6 +47,8 @@ CREATE TABLE "runplane"."installation" (
 	"id" smallint PRIMARY KEY DEFAULT 1 NOT NULL,
 	"epoch" uuid NOT NULL,
 	"secret_key" "bytea" NOT NULL,
+	"log_deleted_xid" "xid8" DEFAULT '0' NOT NULL,
+	"log_deleted_id" bigint DEFAULT 0 NOT NULL,
 	"created_at" timestamp (3) with time zone DEFAULT runplane.clock() NOT NULL,
 	CONSTRAINT "installation_is_one_row" CHECK ("runplane"."installation"."id" = 1)
 );
@@ -208,6 +210,14 @@ CREATE TABLE "runplane"."audit_entries" (
 	CONSTRAINT "audit_entries_words" CHECK ("runplane"."audit_entries"."actor" <> '' and "runplane"."audit_entries"."action" <> '' and "runplane"."audit_entries"."target" <> '')
 );
 --> statement-breakpoint
+CREATE TABLE "runplane"."duties" (
+	"name" text PRIMARY KEY NOT NULL,
+	"holder" uuid,
+	"held_until" timestamp (3) with time zone,
+	"due_at" timestamp (3) with time zone DEFAULT runplane.clock() NOT NULL,
+	"position" jsonb
+);
+--> statement-breakpoint
 CREATE TABLE "runplane"."workers" (
 	"id" uuid PRIMARY KEY NOT NULL,
 	"worker_key" text NOT NULL,
@@ -218,6 +228,7 @@ CREATE TABLE "runplane"."workers" (
 	"slots" integer,
 	"started_at" timestamp (3) with time zone DEFAULT runplane.clock() NOT NULL,
 	"last_seen_at" timestamp (3) with time zone DEFAULT runplane.clock() NOT NULL,
+	"left_at" timestamp (3) with time zone,
 	CONSTRAINT "workers_worker_key_unique" UNIQUE("worker_key"),
 	CONSTRAINT "workers_slots" CHECK ("runplane"."workers"."slots" >= 0)
 );
@@ -481,6 +492,7 @@ CREATE TABLE "runplane"."idempotency_records" (
 	"key_hash" "bytea" NOT NULL,
 	"digest" "bytea" NOT NULL,
 	"object_id" uuid NOT NULL,
+	"debounced" boolean DEFAULT false NOT NULL,
 	"position" "xid8" DEFAULT pg_snapshot_xmin(pg_current_snapshot()) NOT NULL,
 	"created_at" timestamp (3) with time zone DEFAULT runplane.clock() NOT NULL,
 	CONSTRAINT "idempotency_records_kind_scope_key_hash_pk" PRIMARY KEY("kind","scope","key_hash")
@@ -583,6 +595,8 @@ CREATE INDEX "settled_attempts_by_agent" ON "runplane"."settled_attempts" USING 
 CREATE INDEX "throttle_use_by_time" ON "runplane"."throttle_use" USING btree ("throttle_id","at");--> statement-breakpoint
 CREATE INDEX "debounces_by_start" ON "runplane"."debounces" USING btree ("starts_at");--> statement-breakpoint
 CREATE INDEX "events_by_correlation" ON "runplane"."events" USING btree ("correlation_id");--> statement-breakpoint
+CREATE INDEX "idempotency_records_debounced" ON "runplane"."idempotency_records" USING btree ("object_id") WHERE "runplane"."idempotency_records"."debounced";--> statement-breakpoint
 CREATE INDEX "runs_by_correlation" ON "runplane"."runs" USING btree ("correlation_id");--> statement-breakpoint
+CREATE INDEX "runs_by_parent" ON "runplane"."runs" USING btree ("parent_run_id") WHERE "runplane"."runs"."parent_run_id" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "runs_by_event_and_route" ON "runplane"."runs" USING btree ("event_id","route") WHERE "runplane"."runs"."event_id" is not null;--> statement-breakpoint
 CREATE INDEX "tasks_by_run" ON "runplane"."tasks" USING btree ("run_id");

@@ -97,6 +97,7 @@ async function start(
     listenUrl: directUrl,
     installation,
     scheduler,
+    housekeeping: config.housekeeping.on ? config.housekeeping : null,
     handlers: allHandlers,
     serverName: `${hostname()}/${process.pid}`,
     log,

@@ -34,6 +34,17 @@ export interface Config {
       readonly idleInTransaction: number;
     };
   };
+  readonly housekeeping: {
+    readonly on: boolean;
+    readonly thresholdSeconds: number;
+    /** Days that things are kept; 0 is for ever. */
+    readonly retentionDays: {
+      readonly runs: number;
+      readonly events: number;
+      readonly changeLog: number;
+      readonly audit: number;
+    };
+  };
   /** Settings that are allowed and should be known of, as sentences. */
   readonly risks: readonly string[];
 }
@@ -92,6 +103,19 @@ export function readConfig(env: Environment = process.env): Config {
         ),
       }),
     }),
+    housekeeping: Object.freeze({
+      on: read('RUNPLANE_HOUSEKEEPING', settings.RUNPLANE_HOUSEKEEPING) === 'on',
+      thresholdSeconds: read(
+        'RUNPLANE_HOUSEKEEPING_THRESHOLD_SECONDS',
+        settings.RUNPLANE_HOUSEKEEPING_THRESHOLD_SECONDS,
+      ),
+      retentionDays: Object.freeze({
+        runs: read('RUNPLANE_RETENTION_RUNS_DAYS', settings.RUNPLANE_RETENTION_RUNS_DAYS),
+        events: read('RUNPLANE_RETENTION_EVENTS_DAYS', settings.RUNPLANE_RETENTION_EVENTS_DAYS),
+        changeLog: read('RUNPLANE_RETENTION_CHANGE_LOG_DAYS', settings.RUNPLANE_RETENTION_CHANGE_LOG_DAYS),
+        audit: read('RUNPLANE_RETENTION_AUDIT_DAYS', settings.RUNPLANE_RETENTION_AUDIT_DAYS),
+      }),
+    }),
   };
   if (!isLoopback(config.host)) {
     faults.push(
@@ -121,9 +145,20 @@ export function describeConfig(config: Config): string[] {
     `database timeouts: statement ${statement} ms, lock ${lock} ms, idle in transaction ${idleInTransaction} ms`,
     `secret key: ${config.secretKey === null ? 'in the database' : `set (${config.secretKey.length} chars)`}`,
     `authentication: ${config.auth}`,
+    `housekeeping: ${describeHousekeeping(config.housekeeping)}`,
     `log level: ${config.logLevel}`,
     ...config.risks.map((risk) => `warning: ${risk}`),
   ];
+}
+
+function describeHousekeeping({ on, thresholdSeconds, retentionDays }: Config['housekeeping']): string {
+  if (!on) return 'off';
+  const kept = (days: number): string => (days === 0 ? 'for ever' : `${days} days`);
+  const { runs, events, changeLog, audit } = retentionDays;
+  return (
+    `after ${thresholdSeconds} s; keeps runs ${kept(runs)}, events ${kept(events)}, ` +
+    `the change log ${kept(changeLog)}, audit entries ${kept(audit)}`
+  );
 }
 
 /** An empty variable counts as absent: compose files and shells often cannot leave one out. */

@@ -18,8 +18,10 @@ import type { Actions, Configuration } from './operator/types.ts';
 import { ResultRecorder } from './result/results.ts';
 import type { Duty } from './scheduler/duty.ts';
 import { createEstimator } from './scheduler/estimator.ts';
+import { createHousekeeping } from './scheduler/housekeeping/housekeeping.ts';
 import { createMover } from './scheduler/mover.ts';
 import { ReadyWatch } from './scheduler/ready-watch.ts';
+import { createRetention, type RetentionDays } from './scheduler/retention/retention.ts';
 import { createSweeper } from './scheduler/sweeper.ts';
 
 export interface Log {
@@ -35,6 +37,8 @@ export interface ServicesOptions {
   installation: Installation;
   /** Runs claims for inline agents, the sweeper and the mover in this process. */
   scheduler: boolean;
+  /** With the scheduler: repairs what does not fit together, and deletes what is too old. Null: neither. */
+  housekeeping: { thresholdSeconds: number; retentionDays: RetentionDays } | null;
   handlers: ReadonlyMap<string, InlineHandler>;
   serverName: string;
   log: Log;
@@ -108,6 +112,17 @@ export async function startServices(options: ServicesOptions): Promise<Services>
       onCommit,
       onError,
     });
+    if (options.housekeeping) {
+      const { thresholdSeconds, retentionDays } = options.housekeeping;
+      const { duty: housekeeping } = createHousekeeping({
+        db,
+        thresholdSeconds,
+        onRepaired: onCommit,
+        onError,
+        log,
+      });
+      duties.push(housekeeping, createRetention({ db, retentionDays, onError, log }));
+    }
     for (const duty of duties) duty.start();
     inline.start();
   }

@@ -34,6 +34,9 @@ const integer = (
     /^\d{1,10}$/.test(text) && Number(text) >= min && Number(text) <= max ? Number(text) : undefined,
 });
 
+const days = (byDefault: number, meaning: string): SettingWithDefault<number> =>
+  integer(0, 36_500, byDefault, `${meaning}; 0 is for ever.`);
+
 const choice = <T extends string>(
   choices: readonly T[],
   byDefault: T,
@@ -109,6 +112,21 @@ export const settings = {
     30_000,
     'Milliseconds after which Postgres ends a session that is idle in a transaction; 0 is never.',
   ),
+  RUNPLANE_HOUSEKEEPING: choice(
+    ['on', 'off'],
+    'on',
+    'Whether a process with the scheduler role repairs what does not fit together and deletes what is too old.',
+  ),
+  RUNPLANE_HOUSEKEEPING_THRESHOLD_SECONDS: integer(
+    60,
+    86_400,
+    600,
+    'Seconds that nothing has changed where something does not fit together, before housekeeping repairs it.',
+  ),
+  RUNPLANE_RETENTION_RUNS_DAYS: days(30, 'Days that a run is kept after it ended'),
+  RUNPLANE_RETENTION_EVENTS_DAYS: days(30, 'Days that an event is kept'),
+  RUNPLANE_RETENTION_CHANGE_LOG_DAYS: days(7, 'Days that a change can be resumed from'),
+  RUNPLANE_RETENTION_AUDIT_DAYS: days(365, 'Days that an audit entry is kept'),
   LOG_LEVEL: choice(logLevels, 'info', 'The least severe log lines that are written.'),
 } as const;
 

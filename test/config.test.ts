@@ -29,6 +29,11 @@ describe('readConfig', () => {
         connections: 10,
         timeouts: { statement: 30_000, lock: 5000, idleInTransaction: 30_000 },
       },
+      housekeeping: {
+        on: true,
+        thresholdSeconds: 600,
+        retentionDays: { runs: 30, events: 30, changeLog: 7, audit: 365 },
+      },
       risks: [expect.stringContaining('authentication is off')],
     });
   });
@@ -47,6 +52,12 @@ describe('readConfig', () => {
       RUNPLANE_DB_STATEMENT_TIMEOUT_MS: '0',
       RUNPLANE_DB_LOCK_TIMEOUT_MS: '1',
       RUNPLANE_DB_IDLE_IN_TRANSACTION_TIMEOUT_MS: '2',
+      RUNPLANE_HOUSEKEEPING: 'off',
+      RUNPLANE_HOUSEKEEPING_THRESHOLD_SECONDS: '60',
+      RUNPLANE_RETENTION_RUNS_DAYS: '1',
+      RUNPLANE_RETENTION_EVENTS_DAYS: '2',
+      RUNPLANE_RETENTION_CHANGE_LOG_DAYS: '3',
+      RUNPLANE_RETENTION_AUDIT_DAYS: '0',
       LOG_LEVEL: 'debug',
     });
     expect(config).toMatchObject({
@@ -62,6 +73,11 @@ describe('readConfig', () => {
         connections: 20,
         timeouts: { statement: 0, lock: 1, idleInTransaction: 2 },
       },
+      housekeeping: {
+        on: false,
+        thresholdSeconds: 60,
+        retentionDays: { runs: 1, events: 2, changeLog: 3, audit: 0 },
+      },
     });
   });
 
@@ -71,7 +87,15 @@ describe('readConfig', () => {
 
   it('is frozen at every depth', () => {
     const config = readConfig({});
-    for (const part of [config, config.roles, config.risks, config.database, config.database.timeouts]) {
+    for (const part of [
+      config,
+      config.roles,
+      config.risks,
+      config.database,
+      config.database.timeouts,
+      config.housekeeping,
+      config.housekeeping.retentionDays,
+    ]) {
       expect(Object.isFrozen(part)).toBe(true);
     }
   });
@@ -104,6 +128,10 @@ describe('readConfig', () => {
     ['RUNPLANE_DB_LOCK_TIMEOUT_MS', '3600001'],
     ['DATABASE_URL', 'mysql://host/db'],
     ['DATABASE_URL', 'host=localhost'],
+    ['RUNPLANE_HOUSEKEEPING', 'no'],
+    ['RUNPLANE_HOUSEKEEPING_THRESHOLD_SECONDS', '59'],
+    ['RUNPLANE_RETENTION_RUNS_DAYS', '-1'],
+    ['RUNPLANE_RETENTION_AUDIT_DAYS', '36501'],
     ['LOG_LEVEL', 'INFO'],
   ])('refuses %s=%s by name', (name, value) => {
     expect(faultsOf({ [name]: value })).toEqual([
@@ -164,6 +192,7 @@ describe('describeConfig', () => {
       'database timeouts: statement 30000 ms, lock 5000 ms, idle in transaction 30000 ms',
       'secret key: set (42 chars)',
       'authentication: off',
+      'housekeeping: after 600 s; keeps runs 30 days, events 30 days, the change log 7 days, audit entries 365 days',
       'log level: info',
       'warning: authentication is off: every program on this machine can do everything.',
     ]);

@@ -47,6 +47,7 @@ export async function startProduct(url: string, handler: InlineHandler | null): 
     listenUrl: url,
     installation: await migrate(url),
     scheduler: handler !== null,
+    housekeeping: null,
     handlers: new Map(handler ? [['noop', handler]] : []),
     serverName: 'bench',
     log: { info: () => {}, warn, error: warn },

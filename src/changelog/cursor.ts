@@ -25,8 +25,8 @@ const version = 'c1';
 export const encodeCursor = (epoch: string, position: Position): string =>
   Buffer.from(`${version}.${epoch.slice(0, 8)}.${position.xid}.${position.id}`).toString('base64url');
 
-/** The position of a cursor, or why there is none. */
-export function decodeCursor(epoch: string, cursor: string): Position {
+/** The position of a cursor; null when it is of another database. Throws for what is no cursor. */
+export function decodeCursor(epoch: string, cursor: string): Position | null {
   const match = /^c1\.([0-9a-f]{8})\.(\d{1,20})\.(\d{1,16})$/.exec(
     Buffer.from(cursor, 'base64url').toString(),
   );
@@ -36,11 +36,6 @@ export function decodeCursor(epoch: string, cursor: string): Position {
       'The cursor is not one of the change log; use one that a message, a launch or changeLogCursor gave.',
     );
   }
-  if (match[1] !== epoch.slice(0, 8)) {
-    throw new CursorError(
-      'CURSOR_EXPIRED',
-      'The cursor is of another database (or of before a restore); query the present state and subscribe anew.',
-    );
-  }
+  if (match[1] !== epoch.slice(0, 8)) return null;
   return { xid: BigInt(match[2] ?? ''), id: Number(match[3]) };
 }

@@ -52,7 +52,8 @@ select s.now::text as snapshot, x.* from snapshot s left join lateral (
 /**
  * A page of what a snapshot sees after a position, oldest transaction first. A transaction gets its id before it waits
  * for locks, so an object's earlier change can have a higher transaction id than its later one. Each entry tells below
- * which id its predecessors are; predecessors beyond the page's end are pulled in front, and come again later.
+ * which id its predecessors are; predecessors beyond the page's end are pulled in front, and come again later. The page
+ * is of one snapshot with the mark of what was deleted: it is whole if the position is not before that.
  */
 const pageSql = `
 with page as materialized (
@@ -64,9 +65,11 @@ pulled as (
   select c.* from last l cross join lateral (
     select e.* from runplane.change_log e where (e.xid, e.id) > (l.xid, l.id) and e.xid < l.seen and pg_visible_in_snapshot(e.xid, $3::pg_snapshot)) c
    where exists (select from page p where p.run_id = c.run_id and p.task_id is not distinct from c.task_id and p.sequence > c.sequence))
-select ${details}, (select count(*)::int from page) as "pageSize", (select l.xid::text from last l) as "lastXid", (select l.id from last l) as "lastNumber"
-  from (select * from page union all select * from pulled) c ${joins}
- order by c.id`;
+select x.*, i.log_deleted_xid::text as "deletedXid", i.log_deleted_id as "deletedNumber"
+  from runplane.installation i left join lateral (
+    select ${details}, (select count(*)::int from page) as "pageSize", (select l.xid::text from last l) as "lastXid", (select l.id from last l) as "lastNumber"
+      from (select * from page union all select * from pulled) c ${joins}) x on true
+ order by x.number`;
 
 const withId = (row: Omit<LoggedChange, 'id'>): LoggedChange => ({ ...row, id: changeUuid(row.number) });
 
@@ -85,11 +88,22 @@ export async function readSince(
   };
 }
 
+/** Without changes there is one row, in which all of a change is null. */
+type PageRow = LoggedChange & {
+  pageSize: number | null;
+  lastXid: string | null;
+  lastNumber: number | null;
+  deletedXid: string;
+  deletedNumber: number;
+};
+
 export interface Page {
   changes: LoggedChange[];
   /** Of the last entry in order; null when the page is empty. */
   last: Position | null;
   full: boolean;
+  /** Changes up to here are deleted. */
+  deletedTo: Position;
 }
 
 export async function readPage(
@@ -98,16 +112,17 @@ export async function readPage(
   snapshot: string,
   limit: number,
 ): Promise<Page> {
-  const { rows } = await db.query<LoggedChange & { pageSize: number; lastXid: string; lastNumber: number }>({
+  const { rows } = await db.query<PageRow>({
     name: 'changes-page',
     text: pageSql,
     values: [after.xid.toString(), after.id, snapshot, limit],
   });
   const [first] = rows;
   return {
-    changes: rows.map(withId),
-    last: first ? { xid: BigInt(first.lastXid), id: first.lastNumber } : null,
+    changes: rows.filter((row) => row.number !== null).map(withId),
+    last: first?.lastXid ? { xid: BigInt(first.lastXid), id: first.lastNumber ?? 0 } : null,
     full: first?.pageSize === limit,
+    deletedTo: { xid: BigInt(first?.deletedXid ?? 0), id: first?.deletedNumber ?? 0 },
   };
 }
 

@@ -34,6 +34,7 @@ export class SlowConsumerError extends Error {
  */
 export class Subscription<Change> implements AsyncIterableIterator<Changes<Change>>, LiveSubscriber {
   readonly #options: SubscriptionOptions<Change>;
+  readonly #isForeign: boolean;
   #position: Position;
   #mode: 'START' | 'BACKLOG' | 'LIVE' = 'START';
   #joinedAt = '';
@@ -50,7 +51,9 @@ export class Subscription<Change> implements AsyncIterableIterator<Changes<Chang
 
   constructor(options: SubscriptionOptions<Change>) {
     this.#options = options;
-    this.#position = options.after === null ? { xid: 0n, id: 0 } : decodeCursor(options.epoch, options.after);
+    const position = options.after === null ? logStart : decodeCursor(options.epoch, options.after);
+    this.#isForeign = position === null;
+    this.#position = position ?? logStart;
   }
 
   [Symbol.asyncIterator](): this {
@@ -107,19 +110,24 @@ export class Subscription<Change> implements AsyncIterableIterator<Changes<Chang
     const { after } = this.#options;
     await this.#join();
     if (after === null) {
+      this.#position = { xid: this.#horizon, id: 0 };
       this.#mode = 'LIVE';
       await this.#watchRuns();
       return;
     }
-    if (this.#position.xid > endOf(this.#joinedAt)) {
-      await this.return();
-      throw new CursorError(
-        'CURSOR_EXPIRED',
-        'The cursor is ahead of this database; query the present state and subscribe anew.',
-        this.#cursor({ xid: horizonOf(this.#joinedAt), id: 0 }),
-      );
-    }
+    if (this.#isForeign) await this.#expire('of another database (or of before a restore)');
+    if (this.#position.xid > endOf(this.#joinedAt)) await this.#expire('ahead of this database');
     this.#mode = 'BACKLOG';
+  }
+
+  /** Ends the stream: what came after its cursor cannot be told any more. */
+  async #expire(why: string): Promise<never> {
+    await this.return();
+    throw new CursorError(
+      'CURSOR_EXPIRED',
+      `The cursor is ${why}; query the present state and subscribe anew.`,
+      this.#cursor({ xid: horizonOf(this.#joinedAt), id: 0 }),
+    );
   }
 
   /** From here on live changes are buffered; what was before is read from the log. */
@@ -143,6 +151,7 @@ export class Subscription<Change> implements AsyncIterableIterator<Changes<Chang
 
   async #readBacklog(): Promise<Changes<Change> | null> {
     const page = await readPage(this.#options.db, this.#position, this.#joinedAt, pageSize);
+    if (isBefore(this.#position, page.deletedTo)) await this.#expire('older than what is kept');
     const horizon = horizonOf(this.#joinedAt);
     const through = !page.full || page.last === null;
     if (page.full && page.last) this.#position = page.last;
@@ -212,5 +221,6 @@ export class Subscription<Change> implements AsyncIterableIterator<Changes<Chang
   }
 }
 
-const later = (a: Position, b: Position): Position =>
-  a.xid > b.xid || (a.xid === b.xid && a.id > b.id) ? a : b;
+const logStart: Position = { xid: 0n, id: 0 };
+const isBefore = (a: Position, b: Position): boolean => a.xid < b.xid || (a.xid === b.xid && a.id < b.id);
+const later = (a: Position, b: Position): Position => (isBefore(b, a) ? a : b);

@@ -14,7 +14,7 @@ export interface WorkerDescription {
 const saveSql = `
 insert into runplane.workers (id, worker_key, name, client, agents, pools, slots) values ($1, $2, $3, $4, $5, $6, $7)
 on conflict (worker_key) do update set name = excluded.name, client = excluded.client, agents = excluded.agents,
-  pools = excluded.pools, slots = excluded.slots, last_seen_at = excluded.last_seen_at
+  pools = excluded.pools, slots = excluded.slots, last_seen_at = excluded.last_seen_at, left_at = null
 returning id`;
 
 /** How often a worker that is heard all the time is written down. */
@@ -59,7 +59,7 @@ export class WorkerRegistry {
   async gone(workerKey: string): Promise<void> {
     this.#known.delete(workerKey);
     await this.#db.query({
-      text: "update runplane.workers set last_seen_at = last_seen_at - interval '1 hour' where worker_key = $1",
+      text: 'update runplane.workers set left_at = runplane.clock() where worker_key = $1',
       values: [workerKey],
     });
   }

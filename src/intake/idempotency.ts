@@ -15,8 +15,8 @@ select r.kind, r.scope, r.key_hash as "keyHash", r.object_id as "objectId", r.di
 
 // Sorted, so that two groups with the same keys never wait for each other in a circle.
 const rememberSql = `
-insert into runplane.idempotency_records (kind, scope, key_hash, digest, object_id, position)
-select k.kind, k.scope, k.key_hash, k.digest, k.object_id, coalesce(k.position::xid8, pg_snapshot_xmin(pg_current_snapshot()))
+insert into runplane.idempotency_records (kind, scope, key_hash, digest, object_id, debounced, position)
+select k.kind, k.scope, k.key_hash, k.digest, k.object_id, k.position is not null, coalesce(k.position::xid8, pg_snapshot_xmin(pg_current_snapshot()))
   from unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[], $5::uuid[], $6::text[]) as k(kind, scope, key_hash, digest, object_id, position)
  order by k.kind, k.scope, k.key_hash
 on conflict (kind, scope, key_hash) do nothing
@@ -52,7 +52,7 @@ export async function findRemembered(
 export interface KeyedObject {
   key: IdempotencyKey;
   objectId: string;
-  /** Where in the change log to watch the object from; null when this transaction makes it. */
+  /** Where in the change log to watch the object from. Null when the launch is not debounced: now. */
   position: bigint | null;
 }
 

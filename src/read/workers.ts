@@ -16,9 +16,9 @@ export interface WorkerRow {
   lastSeenAt: Date;
 }
 
-const isLive = "w.last_seen_at > runplane.clock() - interval '60 seconds'";
+const isLive = "w.left_at is null and w.last_seen_at > runplane.clock() - interval '60 seconds'";
 
-/** Processes that were heard of within the last minute. */
+/** Processes that were heard of within the last minute and did not leave. */
 export const liveWorkers = `(select w.* from runplane.workers w where ${isLive})`;
 
 const columns = `

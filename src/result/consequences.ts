@@ -9,17 +9,18 @@ import { finishedRunStatus, resolveDependents } from './resolve-dependents.ts';
 import type { TransitionBuilder } from './transition-builder.ts';
 
 /**
- * Adds what follows from the tasks that end: the steps that waited for them, and the status of their runs. In a run that
- * begins nothing ended yet; what waits for nothing in it goes on all the same.
+ * Adds what follows from the tasks that end: the steps that waited for them, and the status of their runs. In some runs
+ * nothing ends now and something may follow all the same: in one that begins, what waits for nothing; in one that is
+ * repaired, what should have followed long ago.
  */
 export async function addConsequences(
   tx: Queryable,
   builder: TransitionBuilder,
   runs: ReadonlyMap<string, LockedRun>,
-  begins: ReadonlySet<string> = new Set(),
+  alsoIn: ReadonlySet<string> = new Set(),
 ): Promise<void> {
   const touched = [...runs.values()].filter(
-    (run) => builder.endedIn(run.id).length > 0 || mustCancel(run) || begins.has(run.id),
+    (run) => builder.endedIn(run.id).length > 0 || mustCancel(run) || alsoIn.has(run.id),
   );
   // Where nothing waits and no other task is, what is known already decides.
   const unknown = touched.filter((run) => {

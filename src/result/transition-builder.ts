@@ -89,7 +89,12 @@ export class TransitionBuilder {
   }
 
   /** A task that nobody executes is cancelled. */
-  cancelWaiting(task: RunTask, from: 'BLOCKED' | 'ENQUEUED', sequence: number, reason: string | null): void {
+  cancelWaiting(
+    task: Pick<RunTask, 'id' | 'runId' | 'step' | 'serialKey' | 'optional'>,
+    from: TaskStatus,
+    sequence: number,
+    reason: string | null,
+  ): void {
     this.#end(
       { ...task, taskId: task.id, attemptId: null, number: null },
       from,

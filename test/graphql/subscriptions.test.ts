@@ -101,16 +101,18 @@ test.each([
     { code: 'BAD_USER_INPUT', field: 'filter.ids[0]' },
   ],
   [{ after: 'abc' }, { code: 'INVALID_CURSOR' }],
-  [{ after: Buffer.from('c1.00000000.1.0').toString('base64url') }, { code: 'CURSOR_EXPIRED' }],
 ])('a stream of %j is refused', async (variables, extensions) => {
   const answer = await client.subscribe(taskChanges, variables);
   expect((answer as ExecutionResult).errors?.[0]?.extensions).toMatchObject(extensions);
 });
 
-test('a cursor ahead of the database ends the stream with an error that says where to restart', async () => {
+test.each([
+  ['ahead of the database', (epoch: string) => `c1.${epoch}.999999999.0`],
+  ['of another database', () => 'c1.00000000.1.0'],
+])('a cursor %s ends the stream with an error that says where to restart', async (_, text) => {
   const cursor: string = (await client.query('{ changeLogCursor }')).changeLogCursor;
-  const [version, epoch] = Buffer.from(cursor, 'base64url').toString().split('.');
-  const stream = await open({ after: Buffer.from(`${version}.${epoch}.999999999.0`).toString('base64url') });
+  const [, epoch = ''] = Buffer.from(cursor, 'base64url').toString().split('.');
+  const stream = await open({ after: Buffer.from(text(epoch)).toString('base64url') });
   await expect(stream.next()).rejects.toMatchObject({
     extensions: { code: 'CURSOR_EXPIRED', cursor: expect.any(String) },
   });

@@ -48,6 +48,7 @@ export class ControlPlane {
       listenUrl: database.url,
       installation: database.installation,
       scheduler: options.scheduler ?? false,
+      housekeeping: null,
       handlers: new Map(Object.entries(options.handlers ?? {})),
       serverName: 'test',
       log: quiet,

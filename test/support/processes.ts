@@ -47,5 +47,5 @@ export async function startProcess(
   };
 }
 
-export const startReplica = (url: string): Promise<Process> =>
-  startProcess('test/support/replica.ts', [url], /ready/);
+export const startReplica = (url: string, ...args: string[]): Promise<Process> =>
+  startProcess('test/support/replica.ts', [url, ...args], /ready/);

@@ -1,5 +1,6 @@
 /**
  * A process of its own with the scheduler's services on a given database, for tests that need several or that kill one.
+ * With a second argument it also keeps house.
  * Its handler `work` takes the milliseconds that the input asks for. Prints "ready" when it works.
  */
 import { migrate } from '../../src/db/migrate.ts';
@@ -18,6 +19,10 @@ const services = await startServices({
   listenUrl: url,
   installation: await migrate(url),
   scheduler: true,
+  housekeeping:
+    process.argv[3] === undefined
+      ? null
+      : { thresholdSeconds: 600, retentionDays: { runs: 0, events: 0, changeLog: 0, audit: 0 } },
   handlers: new Map([['work', work]]),
   serverName: `replica-${process.pid}`,
   log: { info: () => {}, warn: () => {}, error: (fields, message) => console.error(message, fields) },

@@ -10,7 +10,7 @@ import {
   text,
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
-import { at, bytea, dispatchKind, id, priority, runplane } from './types.ts';
+import { at, bytea, count, dispatchKind, id, priority, runplane, xid8 } from './types.ts';
 
 const versioned = {
   version: integer('version').notNull().default(1),
@@ -25,6 +25,9 @@ export const installation = runplane.table(
     id: smallint('id').primaryKey().default(1),
     epoch: id('epoch').notNull(),
     secretKey: bytea('secret_key').notNull(),
+    /** The last entry of the change log that was deleted, in the log's order: cursors before it have expired. */
+    logDeletedXid: xid8('log_deleted_xid').notNull().default('0'),
+    logDeletedId: count('log_deleted_id').notNull().default(0),
     createdAt: at('created_at').notNull().default(sql`runplane.clock()`),
   },
   (t) => [check('installation_is_one_row', sql`${t.id} = 1`)],

@@ -15,9 +15,26 @@ export const workers = runplane.table(
     slots: integer('slots'),
     startedAt: at('started_at').notNull().default(sql`runplane.clock()`),
     lastSeenAt: at('last_seen_at').notNull().default(sql`runplane.clock()`),
+    /** It said goodbye; null while it is at work, or when it vanished. */
+    leftAt: at('left_at'),
   },
   (t) => [check('workers_slots', sql`${t.slots} >= 0`)],
 );
+
+/**
+ * Duties that one replica at a time does for all. A replica holds one by a row and not by a lock, because a duty goes
+ * over many transactions; when it vanishes, another goes on where it stopped.
+ */
+export const duties = runplane.table('duties', {
+  name: text('name').primaryKey(),
+  /** The process that does it now; null between two rounds. */
+  holder: id('holder'),
+  heldUntil: at('held_until'),
+  /** When the next round is due. */
+  dueAt: at('due_at').notNull().default(sql`runplane.clock()`),
+  /** How far the round is; null before its first step. */
+  position: jsonb('position'),
+});
 
 /** Who changed what: written in the transaction of the change, never updated. */
 export const auditEntries = runplane.table(

@@ -54,11 +54,16 @@ export const idempotencyRecords = runplane.table(
     keyHash: bytea('key_hash').notNull(),
     digest: bytea('digest').notNull(),
     objectId: id('object_id').notNull(),
+    /** Of a launch that is debounced: several keys have one run. */
+    debounced: boolean('debounced').notNull().default(false),
     /** Everything before it in the change log was over when the object was made: where to watch it from. */
     position: xid8('position').notNull().default(sql`pg_snapshot_xmin(pg_current_snapshot())`),
     createdAt: at('created_at').notNull().default(sql`runplane.clock()`),
   },
-  (t) => [primaryKey({ columns: [t.kind, t.scope, t.keyHash] })],
+  (t) => [
+    primaryKey({ columns: [t.kind, t.scope, t.keyHash] }),
+    index('idempotency_records_debounced').on(t.objectId).where(sql`${t.debounced}`),
+  ],
 );
 
 export const runs = runplane.table(
@@ -96,6 +101,7 @@ export const runs = runplane.table(
   },
   (t) => [
     index('runs_by_correlation').on(t.correlationId),
+    index('runs_by_parent').on(t.parentRunId).where(sql`${t.parentRunId} is not null`),
     uniqueIndex('runs_by_event_and_route').on(t.eventId, t.route).where(sql`${t.eventId} is not null`),
     check('runs_priority', sql`${t.priority} between -1000 and 1000`),
     check(

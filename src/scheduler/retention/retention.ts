@@ -1,0 +1,109 @@
+import { deleteOldChanges } from '../../changelog/delete-old-changes.sql.ts';
+import type { Database } from '../../db/pool.ts';
+import type { Duty } from '../duty.ts';
+import { createSharedDuty } from '../shared-duty.ts';
+import { deleteOld } from './delete-old.sql.ts';
+import { deleteOldRuns, findOldRuns } from './delete-runs.sql.ts';
+import { batchRows } from './old-pages.ts';
+
+/** How many days things are kept; 0 is for ever. */
+export interface RetentionDays {
+  /** Since the run ended. */
+  runs: number;
+  events: number;
+  changeLog: number;
+  audit: number;
+}
+
+export interface RetentionOptions {
+  db: Database;
+  retentionDays: RetentionDays;
+  onError: (error: unknown, duty: string) => void;
+  log: { info(fields: object, message: string): void };
+}
+
+/** A worker that was not heard of for so long is of no interest any more. */
+const workersKeptDays = 30;
+const everyMs = 300_000;
+const pauseMs = 100;
+
+// Events after runs: they go once no run refers to them.
+const kinds = ['changes', 'runs', 'events', 'auditEntries', 'workers'] as const;
+type Kind = (typeof kinds)[number];
+type Deleted = Record<Kind, number>;
+interface Position {
+  kind: Kind;
+  /** The last id of the kind that was looked at. */
+  after: string | null;
+  deleted: Deleted;
+}
+
+/** Deletes what is older than it is kept, in small committed batches with a pause after each. */
+export function createRetention({ db, retentionDays, onError, log }: RetentionOptions): Duty {
+  const keptDays: Record<Kind, number> = {
+    changes: retentionDays.changeLog,
+    runs: retentionDays.runs,
+    events: retentionDays.events,
+    auditEntries: retentionDays.audit,
+    workers: workersKeptDays,
+  };
+  return createSharedDuty<Position>({
+    db,
+    name: 'retention',
+    everyMs,
+    pauseMs,
+    onError,
+    step: async (last) => {
+      const { kind, after, deleted } = last ?? start();
+      const days = keptDays[kind];
+      const step =
+        days === 0 ? { deleted: 0, more: false, after: null } : await deleters[kind](db, days, after);
+      deleted[kind] += step.deleted;
+      if (step.more) return { position: { kind, after: step.after, deleted }, over: false };
+      const next = kinds[kinds.indexOf(kind) + 1];
+      if (next) return { position: { kind: next, after: null, deleted }, over: false };
+      if (kinds.some((each) => deleted[each] > 0)) log.info(deleted, 'deleted what was kept long enough');
+      return { position: start(), over: true };
+    },
+  });
+}
+
+const start = (): Position => ({
+  kind: 'changes',
+  after: null,
+  deleted: { changes: 0, runs: 0, events: 0, auditEntries: 0, workers: 0 },
+});
+
+interface DeletedBatch {
+  deleted: number;
+  more: boolean;
+  after: string | null;
+}
+
+type Deleter = (db: Database, keptDays: number, after: string | null) => Promise<DeletedBatch>;
+
+const simple =
+  (table: Exclude<Kind, 'changes' | 'runs'>): Deleter =>
+  async (db, days, after) => {
+    const page = await deleteOld(db, table, days, after);
+    return { ...page, more: page.after !== null };
+  };
+
+const deleters: Record<Kind, Deleter> = {
+  changes: async (db, days) => {
+    const deleted = await deleteOldChanges(db, days, batchRows);
+    return { deleted, more: deleted === batchRows, after: null };
+  },
+  runs: async (db, days, after) => {
+    const page = await findOldRuns(db, days, after);
+    if (page.ids.length === 0) return { deleted: 0, more: page.after !== null, after: page.after };
+    const { runs, all } = await deleteOldRuns(db, days, page.ids);
+    // What is left of the page is looked at again.
+    return all
+      ? { deleted: runs, more: page.after !== null, after: page.after }
+      : { deleted: runs, more: true, after };
+  },
+  events: simple('events'),
+  auditEntries: simple('auditEntries'),
+  workers: simple('workers'),
+};

@@ -1,0 +1,33 @@
+import { expect } from 'vitest';
+import type { Database } from '../../src/db/pool.ts';
+import type { Duty } from '../../src/scheduler/duty.ts';
+
+/** Runs a round of a shared duty now, to its end. */
+export async function runRound(db: Database, name: string, duty: Duty): Promise<void> {
+  await db.query({
+    text: `update runplane.duties set due_at = runplane.clock() where name = $1 and holder is null`,
+    values: [name],
+  });
+  duty.start();
+  await expect
+    .poll(
+      async () => {
+        const { rows } = await db.query({
+          text: 'select from runplane.duties where name = $1 and holder is null and due_at > runplane.clock()',
+          values: [name],
+        });
+        return rows.length;
+      },
+      { timeout: 20_000 },
+    )
+    .toBe(1);
+  await duty.stop();
+}
+
+/** From now on it is so much later, for everything that asks the database for the time. */
+export async function setClockAhead(db: Database, interval: string): Promise<void> {
+  await db.query({
+    text: `create or replace function runplane.clock() returns timestamptz language sql stable as
+      $$ select date_trunc('milliseconds', clock_timestamp()) + interval '${interval}' $$`,
+  });
+}
