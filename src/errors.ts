@@ -75,7 +75,8 @@ const problem: Record<Problem['kind'], Meaning> = {
     retryable: false,
   },
   Unavailable: {
-    message: 'The database cannot be reached; whether it was applied is unknown. Repeat with the same key.',
+    message:
+      'The database cannot be reached, or what came together takes too long; whether it was applied may be unknown. Repeat with the same key.',
     retryable: true,
   },
   LeaseTokenInvalid: {

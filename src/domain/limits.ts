@@ -38,6 +38,10 @@ export const limits = {
   templateMs: 250,
   schemaCompileMs: 2000,
   schemaCheckMs: 250,
+  /** For the templates and schemas of all that is admitted together; after that each may take no longer than… */
+  admissionMs: 500,
+  /** …this: plenty for any that does not run away. */
+  hurriedMs: 10,
   configErrors: 100,
   resultJsonBytes: 8 * 1024 * 1024,
 } as const;

@@ -2,11 +2,11 @@ import jsone from 'json-e';
 import { toPublicId } from './ids.ts';
 import { checkJson, type Json, type JsonObject } from './json.ts';
 import { limits } from './limits.ts';
-import { timeBound } from './time-bound.ts';
+import { BudgetSpent, timeBound } from './time-bound.ts';
 
 export type Rendered = { ok: true; value: Json } | { ok: false; message: string };
 
-/** Renders a json-e template. A template that cannot be rendered is a value here: templates are users' input. */
+/** Renders a json-e template; throws BudgetSpent. A template that cannot be rendered is a value here: templates are users' input. */
 export function renderTemplate(template: Json, context: Record<string, unknown>): Rendered {
   try {
     const value = timeBound(
@@ -20,6 +20,7 @@ export function renderTemplate(template: Json, context: Record<string, unknown>)
     });
     return { ok: true, value: checked };
   } catch (error) {
+    if (error instanceof BudgetSpent) throw error;
     return { ok: false, message: error instanceof Error ? error.message : String(error) };
   }
 }

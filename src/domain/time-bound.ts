@@ -3,6 +3,41 @@ import { createContext, Script } from 'node:vm';
 /** What ran was ended because it took too long. */
 class TookTooLong extends Error {}
 
+/** What ran was ended because work that came with it had used up the time of all. Alone it may succeed. */
+export class BudgetSpent extends Error {}
+
+/** Time for many pieces of such work together. A piece that comes when it is spent still gets a little. */
+export class TimeBudget {
+  #left: number;
+  readonly #leastMs: number;
+
+  constructor(milliseconds: number, leastMs: number) {
+    this.#left = milliseconds;
+    this.#leastMs = leastMs;
+  }
+
+  boundOf(milliseconds: number): number {
+    return Math.ceil(Math.min(milliseconds, Math.max(this.#left, this.#leastMs)));
+  }
+
+  spend(milliseconds: number): void {
+    this.#left -= milliseconds;
+  }
+}
+
+let current: TimeBudget | null = null;
+
+/** Does synchronous work: every timeBound in it takes its time from the budget. */
+export function withinBudget<T>(budget: TimeBudget, work: () => T): T {
+  const outer = current;
+  current = budget;
+  try {
+    return work();
+  } finally {
+    current = outer;
+  }
+}
+
 const realm = createContext({ run: null as (() => unknown) | null });
 const script = new Script('run()');
 let inside = false;
@@ -11,16 +46,22 @@ let inside = false;
 export function timeBound<T>(milliseconds: number, run: () => T): T {
   // The outer bound holds already.
   if (inside) return run();
+  const budget = current;
+  const bound = budget?.boundOf(milliseconds) ?? milliseconds;
+  const started = performance.now();
   realm.run = run;
   inside = true;
   try {
-    return script.runInContext(realm, { timeout: milliseconds }) as T;
+    return script.runInContext(realm, { timeout: bound }) as T;
   } catch (error) {
     // It comes from the other realm, so that instanceof does not know it.
     if ((error as { code?: unknown } | null)?.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT')
-      throw new TookTooLong(`it takes longer than ${milliseconds} ms`);
+      throw bound < milliseconds
+        ? new BudgetSpent(`it takes longer than ${bound} ms, which were left after other slow ones`)
+        : new TookTooLong(`it takes longer than ${milliseconds} ms`);
     throw error;
   } finally {
+    budget?.spend(performance.now() - started);
     realm.run = null;
     inside = false;
   }

@@ -1,31 +1,18 @@
 import { encodeCursor } from '../changelog/cursor.ts';
 import type { Database, Queryable } from '../db/pool.ts';
 import { asTransactions, transaction } from '../db/transaction.ts';
-import { newUuid, toPublicId } from '../domain/ids.ts';
-import type { IdempotencyConflict, JobNotFound } from '../domain/problems.ts';
+import { limits } from '../domain/limits.ts';
+import type { IdempotencyConflict } from '../domain/problems.ts';
+import { TimeBudget } from '../domain/time-bound.ts';
 import { type DebouncedLaunch, settleDebounced } from './debounce-launches.ts';
 import { changeRuns, saveDebounces } from './debounces.sql.ts';
-import { fanOut, loadRoutes, type StoredEvent } from './fan-out.ts';
 import { findRemembered, type KeyedObject, keyName, type Remembered, remember } from './idempotency.ts';
 import { findReplayedEvents, insertEvents } from './insert-events.sql.ts';
 import { insertRuns } from './insert-runs.sql.ts';
 import type { JobCatalog } from './job-catalog.ts';
-import type { IncomingEvent } from './parse-event.ts';
-import type { IdempotencyKey, Launch } from './parse-launch.ts';
-import { isPlan, planRun, type RunPlan } from './plan-run.ts';
-import type { LaunchRunOutcome, PublishEventOutcome, RouteRefusal } from './types.ts';
-
-/** One command of a group: a launch, or an event with all that it launches. */
-export type Admission = { launch: Launch } | { event: IncomingEvent };
-export type AdmissionOutcome = LaunchRunOutcome | PublishEventOutcome;
-
-interface Planned {
-  index: number;
-  key: IdempotencyKey | null;
-  objectId: string;
-  plans: RunPlan[];
-  event: { stored: StoredEvent; refusals: RouteRefusal[] } | null;
-}
+import type { IdempotencyKey } from './parse-launch.ts';
+import { type Admission, type AdmissionOutcome, type Planned, planAdmissions } from './plan-admissions.ts';
+import type { RouteRefusal } from './types.ts';
 
 const keyOf = (admission: Admission): IdempotencyKey | null =>
   'launch' in admission ? admission.launch.key : admission.event.key;
@@ -41,10 +28,11 @@ export async function admit(
   admissions: readonly Admission[],
 ): Promise<AdmissionOutcome[]> {
   const outcomes = new Map<number, AdmissionOutcome>();
+  const budget = new TimeBudget(limits.admissionMs, limits.hurriedMs);
   await answerRepeated(db, epoch, admissions, outcomes);
-  const { planned, debounced } = await plan(db, catalog, admissions, outcomes);
+  const { planned, debounced } = await planAdmissions(db, catalog, admissions, budget, outcomes);
   if (debounced.length > 0) {
-    for (const [index, outcome] of await storeDebounced(db, epoch, catalog, planned, debounced))
+    for (const [index, outcome] of await storeDebounced(db, epoch, catalog, budget, planned, debounced))
       outcomes.set(index, outcome);
   } else if (planned.length > 0) {
     succeed(planned, encodeCursor(epoch, { xid: await store(db, planned), id: 0 }), outcomes);
@@ -86,11 +74,12 @@ function storeDebounced(
   db: Database,
   epoch: string,
   catalog: JobCatalog,
+  budget: TimeBudget,
   planned: readonly Planned[],
   debounced: readonly DebouncedLaunch[],
 ): Promise<Map<number, AdmissionOutcome>> {
   return transaction(db, async (tx) => {
-    const settled = await settleDebounced(tx, catalog, debounced);
+    const settled = await settleDebounced(tx, catalog, budget, debounced);
     const outcomes = new Map<number, AdmissionOutcome>();
     const keyed = planned.flatMap(keyedObject);
     for (const { index, launch } of debounced) {
@@ -182,50 +171,3 @@ const conflict = (key: IdempotencyKey, before: Remembered): IdempotencyConflict 
       ? 'This idempotency key launched a run with another input. Use a new key for new input.'
       : `This idempotency key was used on topic ${key.scope} with another payload. Use a new key for a new event.`,
 });
-
-const jobNotFound = (name: string): JobNotFound => ({
-  kind: 'JobNotFound',
-  message: `There is no enabled job ${JSON.stringify(name)}.`,
-});
-
-async function plan(
-  db: Queryable,
-  catalog: JobCatalog,
-  admissions: readonly Admission[],
-  outcomes: Map<number, AdmissionOutcome>,
-): Promise<{ planned: Planned[]; debounced: DebouncedLaunch[] }> {
-  const open = [...admissions.entries()].filter(([index]) => !outcomes.has(index));
-  const topics = open.flatMap(([, admission]) => ('event' in admission ? [admission.event.topic] : []));
-  const routes = topics.length > 0 ? await loadRoutes(db, topics) : [];
-  const names = new Set(
-    open.flatMap(([, admission]) => ('launch' in admission ? [admission.launch.job] : [])),
-  );
-  const jobs = await catalog.load(db, [...names], [...new Set(routes.map((route) => route.jobId))]);
-  const byName = new Map(jobs.map((job) => [job.name, job]));
-  const byId = new Map(jobs.map((job) => [job.id, job]));
-
-  const planned: Planned[] = [];
-  const debounced: DebouncedLaunch[] = [];
-  for (const [index, admission] of open) {
-    if ('event' in admission) {
-      const { event } = admission;
-      const id = newUuid();
-      const stored = { id, correlationId: event.correlationId ?? toPublicId('evt', id), event };
-      const { plans, refusals } = fanOut(stored, routes, byId);
-      planned.push({ index, key: event.key, objectId: id, plans, event: { stored, refusals } });
-      continue;
-    }
-    const { launch } = admission;
-    const job = byName.get(launch.job);
-    const { debounce } = launch;
-    if (job && debounce) {
-      debounced.push({ index, launch: { ...launch, debounce }, job });
-      continue;
-    }
-    const run = job ? planRun(launch, job, null) : jobNotFound(launch.job);
-    if (isPlan(run))
-      planned.push({ index, key: launch.key, objectId: run.run.id, plans: [run], event: null });
-    else outcomes.set(index, run);
-  }
-  return { planned, debounced };
-}

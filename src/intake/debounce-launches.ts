@@ -3,9 +3,11 @@ import { type Debounce, debouncedStart } from '../domain/debounce.ts';
 import { newUuid } from '../domain/ids.ts';
 import { type Json, type JsonSize, sizeOfJson } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import type { InvalidInput, RunConfigValidationInvalid } from '../domain/problems.ts';
+import type { InvalidInput, RunConfigValidationInvalid, Unavailable } from '../domain/problems.ts';
 import { invalidInput } from '../domain/problems.ts';
+import type { TimeBudget } from '../domain/time-bound.ts';
 import { type DebounceRow, type DebounceState, lockDebounces, type WaitingRun } from './debounces.sql.ts';
+import { inTime } from './in-time.ts';
 import type { JobCatalog, LaunchableJob } from './job-catalog.ts';
 import type { Launch } from './parse-launch.ts';
 import { isPlan, planChecked, type RunPlan, refusalOf } from './plan-run.ts';
@@ -19,7 +21,10 @@ export interface DebouncedLaunch {
 
 export interface Settled {
   /** By the launch's index: the run that took it in, or why none did. */
-  outcomes: Map<number, { runId: string; position: bigint } | InvalidInput | RunConfigValidationInvalid>;
+  outcomes: Map<
+    number,
+    { runId: string; position: bigint } | InvalidInput | RunConfigValidationInvalid | Unavailable
+  >;
   /** What to insert… */
   newRuns: RunPlan[];
   /** …and what waiting runs become. */
@@ -31,6 +36,7 @@ export interface Settled {
 export async function settleDebounced(
   tx: Queryable,
   catalog: JobCatalog,
+  budget: TimeBudget,
   launches: readonly DebouncedLaunch[],
 ): Promise<Settled> {
   const settled: Settled = { outcomes: new Map(), newRuns: [], changedRuns: [], rows: [] };
@@ -56,7 +62,7 @@ export async function settleDebounced(
       run && run.jobVersion !== first.job.version
         ? await catalog.loadVersion(tx, first.job, run.jobVersion)
         : first.job;
-    settle(own, job, run, state, settled);
+    settle(own, job, run, state, budget, settled);
   }
   return settled;
 }
@@ -69,6 +75,7 @@ function settle(
   job: LaunchableJob,
   waiting: WaitingRun | null,
   { now, position: currentPosition }: DebounceState,
+  budget: TimeBudget,
   settled: Settled,
 ): void {
   const runId = waiting?.runId ?? newUuid();
@@ -79,7 +86,8 @@ function settle(
   for (const { index, launch } of launches) {
     const { debounce } = launch;
     const refusal =
-      refusalOf(launch, job) ?? (collected && refusalToMix(collected.collect, debounce.collect));
+      inTime(budget, () => refusalOf(launch, job)) ??
+      (collected && refusalToMix(collected.collect, debounce.collect));
     if (refusal) {
       settled.outcomes.set(index, refusal);
       continue;
@@ -90,7 +98,7 @@ function settle(
     const startsAt = debouncedStart(debounce, firstLaunchAt, now);
     const plan =
       refusalOfSize(debounce, after) ??
-      planChecked({ ...launch, config, availableAt: startsAt }, job, null, runId);
+      inTime(budget, () => planChecked({ ...launch, config, availableAt: startsAt }, job, null, runId));
     if (!isPlan(plan)) {
       settled.outcomes.set(index, plan);
       continue;

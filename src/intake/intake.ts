@@ -3,11 +3,12 @@ import type { Installation } from '../db/migrate.ts';
 import type { Database } from '../db/pool.ts';
 import { orUnavailable } from '../db/unavailable.ts';
 import { isInvalidInput, parsed } from '../domain/problems.ts';
-import { type Admission, type AdmissionOutcome, admit, KeyTaken } from './admit.ts';
+import { admit, KeyTaken } from './admit.ts';
 import { keyName } from './idempotency.ts';
 import { JobCatalog } from './job-catalog.ts';
 import { parseEvent } from './parse-event.ts';
 import { parseLaunch } from './parse-launch.ts';
+import type { Admission, AdmissionOutcome } from './plan-admissions.ts';
 import type {
   Intake,
   LaunchRunInput,

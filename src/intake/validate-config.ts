@@ -2,7 +2,7 @@ import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { ConfigError, RunConfigValidationInvalid } from '../domain/problems.ts';
-import { timeBound } from '../domain/time-bound.ts';
+import { BudgetSpent, timeBound } from '../domain/time-bound.ts';
 
 /** All errors of a config at once; none when it satisfies the schema. */
 export type ConfigValidator = (config: JsonObject) => ConfigError[];
@@ -19,6 +19,7 @@ export function compileConfigSchema(schema: Json): ConfigValidator {
     try {
       if (timeBound(limits.schemaCheckMs, () => validate(config))) return [];
     } catch (error) {
+      if (error instanceof BudgetSpent) throw error;
       // A pattern that backtracks for ever, or $refs that only some configs follow in a circle.
       const why = error instanceof RangeError ? 'its $refs lead in a circle' : (error as Error).message;
       return [

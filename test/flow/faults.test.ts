@@ -59,6 +59,42 @@ test('a schema whose pattern backtracks for ever refuses its own launches and no
   ]);
 });
 
+test.each([[{}], [{ debounce: { key: 'k', seconds: 60, collect: true } }]])(
+  'many slow ones share one time; who comes too late for it is to come again, others are admitted: %j',
+  async (more) => {
+    await plane.job('slow', ['a'], { properties: { s: { type: 'string', pattern: '^(a+)+$' } } });
+    const slow = { job: 'slow', config: { s: `${'a'.repeat(40)}!` }, ...more };
+    const outcomes = await plane.services.intake.launchRuns([
+      ...Array.from({ length: 40 }, () => slow),
+      { job: 'slow', config: { s: 'aaa' }, ...more },
+      { job: 'one' },
+    ]);
+    const kinds = outcomes.map(({ kind }) => kind);
+    expect(kinds[0]).toBe('RunConfigValidationInvalid');
+    expect(new Set(kinds.slice(2, 40))).toEqual(new Set(['Unavailable']));
+    expect(kinds.slice(40)).toEqual(['LaunchRunSuccess', 'LaunchRunSuccess']);
+    expect(outcomes[39]).toMatchObject({ message: expect.stringMatching(/schema.*longer than 10 ms/) });
+    expect(await plane.services.intake.launchRuns([slow])).toMatchObject([
+      { kind: 'RunConfigValidationInvalid' },
+    ]);
+  },
+);
+
+test('events share it too: one whose routes get no time is not stored', async () => {
+  await plane.job('slow', ['a'], { properties: { s: { type: 'string', pattern: '^(a+)+$' } } });
+  const route = { name: 'slow', topic: 'slow', job: 'slow' };
+  expect(await plane.services.configuration.saveRoute(route, actor)).toMatchObject({
+    kind: 'SaveRouteSuccess',
+  });
+  const outcomes = await plane.services.intake.publishEvents(
+    Array.from({ length: 10 }, () => ({ topic: 'slow', payload: { s: `${'a'.repeat(40)}!` } })),
+  );
+  expect(outcomes[0]).toMatchObject({ kind: 'PublishEventSuccess', refusals: [{ route: 'slow' }] });
+  expect(outcomes[9]).toMatchObject({ kind: 'Unavailable' });
+  const stored = outcomes.filter(({ kind }) => kind === 'PublishEventSuccess');
+  expect(await plane.rows('select id from runplane.events')).toHaveLength(stored.length);
+});
+
 test('a label may be called like a method of objects', async () => {
   await plane.launch('one', { labels: [{ key: 'toString', value: 'x' }] });
   const { matched } = (await plane.services.actions.cancelRuns(
