@@ -39,7 +39,7 @@ export async function readOldTasks(tx: Queryable, runId: string): Promise<OldTas
 const insertSql = `
 with now as materialized (select runplane.clock() as at),
 given as materialized (
-  select g.* from json_to_recordset($6::json) as g(old_id uuid, new_id uuid, taken_over boolean)),
+  select g.* from json_to_recordset($6::json) as g(old_id uuid, new_id uuid, parent_id uuid, taken_over boolean)),
 old as materialized (select r.* from runplane.runs r where r.id = $2),
 new_run as (
   insert into runplane.runs (id, job_id, job_version, config, correlation_id, idempotency_key, serial_key, customer, labels, priority,
@@ -60,7 +60,7 @@ new_tasks as (
               when t.parent_task_id is not null then t.input end,
          case when g.taken_over then t.output end, t.depends_on, t.runs_when, t.optional, t.cancellable, t.max_attempts, t.estimated_tokens,
          case when g.taken_over then t.confidence end,
-         (select p.new_id from given p where p.old_id = t.parent_task_id), case when g.taken_over then t.id end, now.at, now.at,
+         g.parent_id, case when g.taken_over then t.id end, now.at, now.at,
          case when g.taken_over then now.at end
     from given g join runplane.tasks t on t.id = g.old_id cross join old o cross join now),
 logged as (
@@ -84,9 +84,11 @@ export interface NewRun {
 }
 
 export async function insertRerun(tx: Queryable, run: NewRun): Promise<void> {
-  const tasks = run.tasks.map(({ oldId, takenOver }) => ({
+  const newIds = new Map(run.tasks.map(({ oldId }) => [oldId, newUuid()]));
+  const tasks = run.tasks.map(({ oldId, oldParentId, takenOver }) => ({
     old_id: oldId,
-    new_id: newUuid(),
+    new_id: newIds.get(oldId),
+    parent_id: oldParentId === null ? undefined : newIds.get(oldParentId),
     taken_over: takenOver,
   }));
   await tx.query({

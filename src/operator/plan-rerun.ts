@@ -14,6 +14,7 @@ export interface OldTask {
 /** A task of the new run: executed again, or taken over as it completed. */
 export interface RerunTask {
   oldId: string;
+  oldParentId: string | null;
   takenOver: boolean;
 }
 
@@ -23,18 +24,21 @@ export interface RerunTask {
  * again from the task, when that is executed again. Empty: nothing failed.
  */
 export function planRerun(tasks: readonly OldTask[], onlyFailed: boolean): RerunTask[] {
-  if (!onlyFailed)
-    return tasks.filter((task) => task.parentId === null).map(({ id }) => ({ oldId: id, takenOver: false }));
+  if (!onlyFailed) return tasks.filter((task) => task.parentId === null).map((task) => planned(task, false));
   // What was erased can be neither taken over nor, where no step says what its input was, executed.
   const usable = tasks.filter((task) => !task.deleted || task.parentId === null);
   const failed = usable.filter((task) => task.state !== 'COMPLETED');
   if (failed.length === 0) return [];
   const again = withDependents([...failed, ...usable.filter((task) => task.deleted)], usable);
   const isSpawnedAgain = spawnedBy(again, tasks);
-  return usable
-    .filter((task) => !isSpawnedAgain(task))
-    .map(({ id }) => ({ oldId: id, takenOver: !again.has(id) }));
+  return usable.filter((task) => !isSpawnedAgain(task)).map((task) => planned(task, !again.has(task.id)));
 }
+
+const planned = ({ id, parentId }: OldTask, takenOver: boolean): RerunTask => ({
+  oldId: id,
+  oldParentId: parentId,
+  takenOver,
+});
 
 /** The ids of these tasks and of all that wait for them. Who waits for a step waits for what its tasks spawned, too. */
 function withDependents(first: readonly OldTask[], tasks: readonly OldTask[]): Set<string> {
