@@ -415,6 +415,7 @@ CREATE TABLE "runplane"."usage" (
 CREATE TABLE "runplane"."agent_estimates" (
 	"agent_id" uuid PRIMARY KEY NOT NULL,
 	"tokens" bigint NOT NULL,
+	"shortfall" double precision NOT NULL,
 	"seconds" double precision NOT NULL,
 	"attempts" integer NOT NULL,
 	"updated_at" timestamp (3) with time zone NOT NULL
@@ -424,6 +425,7 @@ CREATE TABLE "runplane"."settled_attempts" (
 	"id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "runplane"."settled_attempts_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
 	"agent_id" uuid NOT NULL,
 	"tokens" bigint NOT NULL,
+	"expected_tokens" bigint,
 	"seconds" double precision NOT NULL
 );
 --> statement-breakpoint

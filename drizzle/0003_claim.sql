@@ -10,9 +10,12 @@ SELECT l.attempt_id, l.task_id, l.run_id, l.agent_id, l.worker_id, l.claim_key, 
   LEFT JOIN runplane.task_progress p ON p.task_id = l.task_id
   CROSS JOIN LATERAL (SELECT x.name, x.handler, x.timeout_seconds FROM runplane.agents x WHERE x.id = l.agent_id OFFSET 0) a;
 --> statement-breakpoint
--- Tokens that an attempt is expected to use: as its task says, else as the agent's attempts have used, else 4,000.
-CREATE FUNCTION runplane.expected_tokens(p_task bigint, p_agent bigint) RETURNS bigint
-LANGUAGE sql IMMUTABLE AS $$ SELECT coalesce(p_task, p_agent, 4000) $$;
+-- Tokens that an attempt is expected to use: as its task says, with what the agent's tasks fall short of it; else as the
+-- agent's attempts have used; else 4,000.
+CREATE FUNCTION runplane.expected_tokens(p_task bigint, p_agent runplane.agent_estimates) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+  SELECT coalesce(CASE WHEN p_agent.shortfall > 1 THEN ceil(p_task * p_agent.shortfall)::bigint ELSE p_task END, p_agent.tokens, 4000)
+$$;
 --> statement-breakpoint
 -- Of these, what it may use in the next 60 s: the rest, and of an attempt that takes longer than that only its share.
 CREATE FUNCTION runplane.reserved_tokens(p_expected bigint, p_settled bigint, p_seconds float8) RETURNS bigint
@@ -38,7 +41,7 @@ LANGUAGE sql STABLE ROWS 4 AS $$
     CROSS JOIN LATERAL (
       SELECT (SELECT count(*) FROM runplane.agent_throttles x JOIN runplane.leases l ON l.agent_id = x.agent_id WHERE x.throttle_id = t.id) AS tasks,
              (SELECT coalesce(sum(s.tokens), 0)::bigint FROM runplane.throttle_use s WHERE s.throttle_id = t.id AND s.at > p_now - interval '60 s')
-           + (SELECT coalesce(sum(runplane.reserved_tokens(runplane.expected_tokens(l.estimated_tokens, e.tokens), l.settled_tokens, e.seconds)), 0)::bigint
+           + (SELECT coalesce(sum(runplane.reserved_tokens(coalesce(l.estimated_tokens, runplane.expected_tokens(NULL, e)), l.settled_tokens, e.seconds)), 0)::bigint
                 FROM runplane.agent_throttles x
                 JOIN runplane.leases l ON l.agent_id = x.agent_id
                 LEFT JOIN runplane.agent_estimates e ON e.agent_id = x.agent_id
@@ -71,8 +74,9 @@ LANGUAGE sql STABLE AS $$
    WHERE t.id IN (SELECT x.throttle_id FROM runplane.agent_throttles x WHERE x.agent_id = ANY (p_agents))
 $$;
 --> statement-breakpoint
--- Learns from the last 200 attempts of each agent with a token budget what its next ones may use (the 90th percentile) and
--- how long they take (the median), and drops what nothing counts any more.
+-- Learns from the last 200 attempts of each agent with a token budget what its next ones may use (the 90th percentile), how
+-- long they take (the median), and, from 100 tasks on that said what they would use, by how much these fall short (the 95th
+-- percentile, at most 3); and drops what nothing counts any more.
 CREATE FUNCTION runplane.learn_estimates() RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -85,35 +89,39 @@ BEGIN
     SELECT s.agent_id FROM runplane.settled_attempts s GROUP BY s.agent_id),
   latest AS MATERIALIZED (
     SELECT l.* FROM known k CROSS JOIN LATERAL (
-      SELECT s.id, s.agent_id, s.tokens, s.seconds FROM runplane.settled_attempts s WHERE s.agent_id = k.agent_id ORDER BY s.id DESC LIMIT 200) l),
+      SELECT s.* FROM runplane.settled_attempts s WHERE s.agent_id = k.agent_id ORDER BY s.id DESC LIMIT 200) l),
   learned AS MATERIALIZED (
     SELECT l.agent_id, percentile_disc(0.9) WITHIN GROUP (ORDER BY l.tokens) AS tokens, percentile_disc(0.5) WITHIN GROUP (ORDER BY l.seconds) AS seconds,
+           CASE WHEN count(l.expected_tokens) FILTER (WHERE l.expected_tokens > 0) >= 100
+                THEN greatest(1, least(3, percentile_disc(0.95) WITHIN GROUP (ORDER BY l.tokens::float8 / l.expected_tokens) FILTER (WHERE l.expected_tokens > 0)))
+                ELSE 1 END AS shortfall,
            count(*)::integer AS attempts, min(l.id) AS first
       FROM latest l GROUP BY l.agent_id),
   forgotten AS (
     DELETE FROM runplane.settled_attempts s USING learned l WHERE s.agent_id = l.agent_id AND s.id < l.first)
-  INSERT INTO runplane.agent_estimates AS e (agent_id, tokens, seconds, attempts, updated_at)
-  SELECT l.agent_id, l.tokens, l.seconds, l.attempts, v_now FROM learned l ORDER BY l.agent_id
-  ON CONFLICT (agent_id) DO UPDATE SET tokens = excluded.tokens, seconds = excluded.seconds, attempts = excluded.attempts, updated_at = excluded.updated_at
-    WHERE (e.tokens, e.seconds, e.attempts) IS DISTINCT FROM (excluded.tokens, excluded.seconds, excluded.attempts);
+  INSERT INTO runplane.agent_estimates AS e (agent_id, tokens, shortfall, seconds, attempts, updated_at)
+  SELECT l.agent_id, l.tokens, l.shortfall, l.seconds, l.attempts, v_now FROM learned l ORDER BY l.agent_id
+  ON CONFLICT (agent_id) DO UPDATE SET tokens = excluded.tokens, shortfall = excluded.shortfall, seconds = excluded.seconds, attempts = excluded.attempts, updated_at = excluded.updated_at
+    WHERE (e.tokens, e.shortfall, e.seconds, e.attempts) IS DISTINCT FROM (excluded.tokens, excluded.shortfall, excluded.seconds, excluded.attempts);
 END
 $$;
 --> statement-breakpoint
--- The task that a token budget makes wait, if it still does: when it has waited one window (60 s), others of its priority
--- or less may pass only within the slack: what the budget leaves beside the task itself and beside all that passed since.
--- One that nobody has asked for in a window holds nobody up.
+-- The task that a token budget makes wait, if it still does: when it has waited for nearly a window (50 of 60 s, so that
+-- what began before is settled when the window is over), others of its priority
+-- or less may pass only within the slack: half of what the budget leaves beside the task itself, since estimates are off,
+-- less all that passed since. One that nobody has asked for in a window holds nobody up.
 CREATE FUNCTION runplane.held_head(p_throttle uuid, p_token_limit bigint, p_now timestamptz)
 RETURNS TABLE (task_id uuid, tokens bigint, since timestamptz, priority_key smallint, slack bigint)
 LANGUAGE sql STABLE ROWS 1 AS $$
   SELECT h.task_id, h.tokens, h.since, r.priority_key,
-         CASE WHEN h.since <= p_now - interval '60 s' THEN p_token_limit - h.tokens - (
+         CASE WHEN h.since <= p_now - interval '50 s' THEN (p_token_limit - h.tokens) / 2 - (
            SELECT coalesce(sum(s.tokens), 0)::bigint FROM runplane.throttle_use s
-            WHERE s.throttle_id = p_throttle AND s.at > greatest(h.since, p_now - interval '120 s') + interval '60 s') - (
-           SELECT coalesce(sum(runplane.reserved_tokens(runplane.expected_tokens(l.estimated_tokens, e.tokens), l.settled_tokens, e.seconds)), 0)::bigint
+            WHERE s.throttle_id = p_throttle AND s.at > greatest(h.since, p_now - interval '110 s') + interval '50 s') - (
+           SELECT coalesce(sum(runplane.reserved_tokens(coalesce(l.estimated_tokens, runplane.expected_tokens(NULL, e)), l.settled_tokens, e.seconds)), 0)::bigint
              FROM runplane.agent_throttles x
              JOIN runplane.leases l ON l.agent_id = x.agent_id
              LEFT JOIN runplane.agent_estimates e ON e.agent_id = x.agent_id
-            WHERE x.throttle_id = p_throttle AND l.started_at > h.since + interval '60 s') END
+            WHERE x.throttle_id = p_throttle AND l.started_at > h.since + interval '50 s') END
     FROM runplane.throttle_heads h
     JOIN runplane.tasks t ON t.id = h.task_id
     JOIN runplane.ready_tasks r ON r.agent_id = t.agent_id AND r.priority_key = -t.priority AND r.turn = t.turn AND r.rank = t.rank
@@ -199,7 +207,7 @@ BEGIN
   END IF;
 
   WITH lanes AS MATERIALIZED (
-    SELECT a.id AS agent_id, a.batch_by_serial_key AS batches, x.throttles, x.budgeted, e.tokens, e.seconds, a.queue_id,
+    SELECT a.id AS agent_id, a.batch_by_serial_key AS batches, x.throttles, x.budgeted, e, e.seconds, a.queue_id,
            CASE WHEN p_pool IS NULL OR q.pool_id = p_pool THEN q.weight ELSE q.shared_weight END AS weight,
            least(CASE WHEN a.max_concurrent_tasks IS NOT NULL THEN a.max_concurrent_tasks - (
              SELECT count(*) FROM runplane.leases l WHERE l.agent_id = a.id) END, x.room, p_limit) AS room
@@ -219,7 +227,7 @@ BEGIN
          ORDER BY r.priority_key, r.turn, r.rank LIMIT 1) h
      WHERE l.room > 0),
   offers AS MATERIALIZED (
-    SELECT h.agent, h.queue_id, h.weight, h.budgeted, h.tokens, h.seconds, c.*,
+    SELECT h.agent, h.queue_id, h.weight, h.budgeted, h.e, h.seconds, c.*,
            row_number() OVER (PARTITION BY h.queue_id ORDER BY c.priority_key, c.turn, c.rank) AS n
       FROM heads h CROSS JOIN LATERAL (
         SELECT r.ctid AS place, r.priority_key, r.turn, r.rank, r.task_id, r.run_id FROM runplane.ready_tasks r WHERE r.agent_id = h.agent_id
@@ -234,7 +242,7 @@ BEGIN
   SELECT array_agg(o.task_id ORDER BY o.nth), array_agg(o.run_id ORDER BY o.nth), array_agg(o.place ORDER BY o.nth),
          array_agg(o.agent ORDER BY o.nth), array_agg(o.priority_key ORDER BY o.nth),
          array_agg(CASE WHEN o.budgeted THEN runplane.expected_tokens(
-           (SELECT t.estimated_tokens FROM runplane.tasks t WHERE t.id = o.task_id), o.tokens) END ORDER BY o.nth),
+           (SELECT t.estimated_tokens FROM runplane.tasks t WHERE t.id = o.task_id), o.e) END ORDER BY o.nth),
          array_agg(o.seconds ORDER BY o.nth),
          (SELECT array_agg(h.room ORDER BY h.agent) FROM heads h), (SELECT array_agg(h.batches ORDER BY h.agent) FROM heads h),
          (SELECT array_agg(h.throttles ORDER BY h.agent) FROM heads h)
@@ -302,7 +310,7 @@ BEGIN
          AND pg_try_advisory_xact_lock(runplane.serial_key_hash(t.agent_id, t.serial_key));
       IF FOUND THEN
         SELECT array_agg(b.id ORDER BY b.rank) AS tasks, array_agg(b.run_id ORDER BY b.rank) AS runs,
-               array_agg(runplane.expected_tokens(b.estimated_tokens, e.tokens) ORDER BY b.rank) AS expected, count(*)::integer AS count
+               array_agg(runplane.expected_tokens(b.estimated_tokens, e) ORDER BY b.rank) AS expected, count(*)::integer AS count
           INTO v_behind
           FROM (SELECT t.id, t.run_id, t.estimated_tokens, t.agent_id, s.rank
                   FROM runplane.tasks h

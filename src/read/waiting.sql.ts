@@ -53,7 +53,7 @@ select w.id, w.state = 'BLOCKED' as blocked, w.created_at as "createdAt", w.avai
            from runplane.agent_throttles x join states s on s.throttle_id = x.throttle_id
            left join runplane.agent_estimates e on e.agent_id = w.agent_id
            cross join lateral (select least(s.token_limit, runplane.reserved_tokens(
-             runplane.expected_tokens(w.estimated_tokens, e.tokens), 0, e.seconds)) as tokens) n
+             runplane.expected_tokens(w.estimated_tokens, e), 0, e.seconds)) as tokens) n
           where x.agent_id = w.agent_id), '[]') as throttles
   from w
   cross join now

@@ -59,9 +59,9 @@ settled as (
     from (select b.attempt_id, sum(b.tokens)::bigint as tokens from booked b
            where b.agent_id in (select g.agent_id from budgets g where g.counts_tokens) group by b.attempt_id order by b.attempt_id) b
    where l.attempt_id = b.attempt_id)
-insert into runplane.settled_attempts (agent_id, tokens, seconds)
+insert into runplane.settled_attempts (agent_id, tokens, expected_tokens, seconds)
 select b.agent_id, sum(b.tokens) + coalesce((select sum(${countedTokens('o')}) from runplane.usage o where o.task_id = x.task_id and o.attempt_id = x.id), 0),
-       extract(epoch from x.finished_at - x.started_at)
+       (select t.estimated_tokens from runplane.tasks t where t.id = x.task_id), extract(epoch from x.finished_at - x.started_at)
   from booked b join runplane.attempts x on x.id = b.attempt_id
  where b.agent_id in (select g.agent_id from budgets g where g.counts_tokens)
  group by b.agent_id, x.id`;

@@ -33,6 +33,8 @@ export const settledAttempts = runplane.table(
     id: bigint('id', { mode: 'number' }).primaryKey().generatedAlwaysAsIdentity(),
     agentId: id('agent_id').notNull(),
     tokens: count('tokens').notNull(),
+    /** What its task said that it would use; null when it did not. */
+    expectedTokens: count('expected_tokens'),
     seconds: doublePrecision('seconds').notNull(),
   },
   (t) => [index('settled_attempts_by_agent').on(t.agentId, t.id)],
@@ -42,6 +44,8 @@ export const settledAttempts = runplane.table(
 export const agentEstimates = runplane.table('agent_estimates', {
   agentId: id('agent_id').primaryKey(),
   tokens: count('tokens').notNull(),
+  /** By how much tasks that say what they will use fall short of it, at least 1. */
+  shortfall: doublePrecision('shortfall').notNull(),
   seconds: doublePrecision('seconds').notNull(),
   attempts: integer('attempts').notNull(),
   updatedAt: at('updated_at').notNull(),
