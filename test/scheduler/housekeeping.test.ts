@@ -313,6 +313,13 @@ test('what has not been wrong for the threshold is left alone', async () => {
   await plane.rows('delete from runplane.ready_tasks');
   expect(await keepHouse('590 seconds')).toEqual({});
   expect(await keepHouse('601 seconds')).toEqual({ runs: 1, placelessTasks: 1 });
+  // The last change counts, not the launch.
+  const late = await plane.launch('one');
+  await setClockAhead(plane.database.db, '1 day');
+  await complete(2);
+  await forgetEnd(late);
+  expect(await keepHouse('1 day 590 seconds')).toEqual({});
+  expect(await keepHouse('1 day 601 seconds')).toEqual({ runs: 1 });
 });
 
 test('what merely waits or still beats is not touched, however old it is', async () => {
