@@ -9,8 +9,8 @@ import {
 } from './kinds.ts';
 import {
   attemptState,
+  columnOf,
   delayOf,
-  finishedStatus,
   graceSeconds,
   isCounted,
   isOver,
@@ -24,19 +24,14 @@ import {
   retryEvent,
   sweepEvent,
 } from './lifecycle-rules.ts';
-import { attemptTable, type Cell, type TaskState, taskTable } from './lifecycle-table.ts';
+import { LifecycleState } from './lifecycle-state.ts';
+import { attemptTable, type Cell, taskTable } from './lifecycle-table.ts';
 
 /**
  * What the database has to hold. Where a task goes at an event, and what is answered, comes from the tables of
  * docs/task-lifecycle.md; the model adds what they leave open by "or", from the sentences beside them.
  */
-export class LifecycleModel {
-  now = 0;
-  tasks: ModelTask[] = [];
-  runs: ModelRun[] = [];
-  /** By agent, the tasks of the serial key in their order, first the one that keeps the others waiting. */
-  keys: Record<string, string[]> = {};
-
+export class LifecycleModel extends LifecycleState {
   clone(): LifecycleModel {
     const { now, tasks, runs, keys } = this;
     return Object.assign(new LifecycleModel(), structuredClone({ now, tasks, runs, keys }));
@@ -52,16 +47,16 @@ export class LifecycleModel {
     for (const { id, step } of tasks) {
       const task = newTask(id, run, step, this.now + later);
       this.tasks.push(task);
-      if (!step.dependsOn) task.state = this.#queuePlace(task, later);
+      if (!step.dependsOn) task.state = this.queuePlace(task, later);
     }
   }
 
   claim(task: ModelTask, attemptId: string): void {
     const event = task.state === 'behind' ? 'claim of its serial key in a batch' : 'claim';
-    this.#go(task, taskTable.cell(event, task.state));
+    this.go(task, taskTable.cell(event, task.state));
     task.sequence++;
     task.attempts.push(newAttempt(task, attemptId, this.now));
-    const run = this.#runOf(task);
+    const run = this.runOf(task);
     if (run.status === 'QUEUED') run.status = 'RUNNING';
   }
 
@@ -79,7 +74,7 @@ export class LifecycleModel {
   /** A claim that did not choose these: the table must say that it never does. */
   notClaimed(tasks: readonly ModelTask[]): void {
     for (const task of tasks) {
-      if (task.state !== 'ready' && taskTable.cell('claim', task.state).to.length > 0)
+      if (task.state !== 'ready' && taskTable.cell('claim', columnOf(task)).to.length > 0)
         throw new Error(`The table says that a ${task.state} task is claimed.`);
     }
   }
@@ -89,7 +84,7 @@ export class LifecycleModel {
   }
 
   timeComes(task: ModelTask): void {
-    this.#go(task, taskTable.cell('its time comes', task.state), this.#queuePlace(task, 0));
+    this.go(task, taskTable.cell('its time comes', task.state), this.queuePlace(task, 0));
   }
 
   heartbeat({ task, attempt }: { task: ModelTask; attempt: ModelAttempt }): string | null {
@@ -118,9 +113,9 @@ export class LifecycleModel {
   }
 
   cancelTask(task: ModelTask): string | null {
-    const cell = taskTable.cell('cancelTask', task.state);
+    const cell = taskTable.cell('cancelTask', columnOf(task));
     this.#cancel(task, cell);
-    this.#follow([task]);
+    this.follow([task]);
     return cell.answer;
   }
 
@@ -133,45 +128,68 @@ export class LifecycleModel {
     if (!before) {
       for (const task of own) {
         const event = task.step.cancellable === false ? 'cancelRun, but it is protected' : 'cancelRun';
-        this.#cancel(task, taskTable.cell(event, task.state));
+        this.#cancel(task, taskTable.cell(event, columnOf(task)));
       }
     }
-    this.#follow(own);
+    this.follow(own);
     return 'Success';
   }
 
   retry(task: ModelTask): string | null {
-    const run = this.#runOf(task);
-    const cell = taskTable.cell(retryEvent(task, run, this.#dependencyOf(task)), task.state);
+    const run = this.runOf(task);
+    const cell = taskTable.cell(retryEvent(task, run, this.dependencyOf(task)), columnOf(task));
     if (cell.to.length > 0) {
       if (isOver(run)) Object.assign(run, { status: 'RUNNING', cancelRequested: false });
       this.#reopen(task, cell);
-      for (const dependent of this.#dependentsOf(task)) {
+      for (const dependent of this.dependentsOf(task)) {
         if (dependent.byDependency)
           this.#reopen(
             dependent,
-            taskTable.cell('the dependency that failed it is retried', dependent.state),
+            taskTable.cell('the dependency that failed it is retried', columnOf(dependent)),
           );
       }
     }
     return cell.answer;
   }
 
+  runNow(task: ModelTask): string | null {
+    const cell = taskTable.cell('runTaskNow', columnOf(task));
+    if (cell.to.length > 0) {
+      task.priority += 100;
+      this.go(task, cell, this.queuePlace(task, 0));
+    }
+    return cell.answer;
+  }
+
+  setPriority(task: ModelTask, priority: number): string | null {
+    const { answer } = taskTable.cell('setTaskPriority', columnOf(task));
+    if (answer === 'Success') task.priority = priority;
+    return answer;
+  }
+
+  delete(task: ModelTask): string | null {
+    const { answer } = taskTable.cell('deleteTask', columnOf(task));
+    if (answer === 'Success') Object.assign(task, { deleted: true, letter: null });
+    return answer;
+  }
+
   #reopen(task: ModelTask, cell: Cell): void {
-    const needed = this.#dependencyOf(task);
+    if (cell.to.length === 0) return;
+    task.priority += 100;
+    const needed = this.dependencyOf(task);
     task.availableAt = this.now;
     task.forgiven = task.attempts.length;
     task.byDependency = false;
     task.sequence++;
     if (task.letter) task.letter.replayed = true;
-    this.#go(task, cell, needed && !over.has(needed.state) ? 'blocked' : this.#queuePlace(task, 0));
+    this.go(task, cell, needed && !over.has(needed.state) ? 'blocked' : this.queuePlace(task, 0));
   }
 
   #cancel(task: ModelTask, cell: Cell): void {
     const current = task.attempts.at(-1);
     if (cell.to.includes('stopping') && current) current.graceEndsAt = this.now + graceSeconds;
     if (cell.to.includes('cancelled')) task.sequence++;
-    this.#go(task, cell);
+    this.go(task, cell);
   }
 
   #endAttempt(
@@ -189,82 +207,15 @@ export class LifecycleModel {
     if (cell.to.length === 0) return;
     task.sequence++;
     if (cell.to.some((state) => over.has(state))) {
-      this.#go(task, cell);
+      this.go(task, cell);
       if (task.state === 'failed') {
         task.letter = { failCount: (task.letter?.failCount ?? 0) + 1, replayed: false };
       }
-      this.#follow([task]);
+      this.follow([task]);
       return;
     }
     const delay = cell.attempt === 'FAILED' || cell.attempt === 'TIMED_OUT' ? delayOf(task, code, form) : 0;
     if (delay > 0) task.availableAt = this.now + delay;
-    this.#go(task, cell, this.#queuePlace(task, delay));
-  }
-
-  /** The task goes where the cell says; where that leaves a choice, to `chosen`. */
-  #go(task: ModelTask, { to }: Cell, chosen?: TaskState): void {
-    if (to.length === 0) return;
-    const state = to.length === 1 && (chosen === undefined || over.has(to[0] as TaskState)) ? to[0] : chosen;
-    if (state === undefined || !to.includes(state))
-      throw new Error(`The table sends a ${task.state} task to ${to.join(' or ')}, and not to ${state}.`);
-    task.state = state;
-    if (over.has(state)) this.#leaveKey(task);
-  }
-
-  #leaveKey(task: ModelTask): void {
-    const { agent } = task.step;
-    const before = this.keys[agent] ?? [];
-    const after = before.filter((id) => id !== task.id);
-    const wasFirst = before[0] === task.id;
-    this.keys[agent] = after;
-    const next = this.tasks.find(({ id }) => id === after[0]);
-    if (wasFirst && next) this.#go(next, taskTable.cell('it is first of its serial key', next.state));
-  }
-
-  /** Where an enqueued task waits. It takes its place behind its key once it may run. */
-  #queuePlace(task: ModelTask, delay: number): 'delayed' | 'behind' | 'ready' {
-    if (delay > 0) return 'delayed';
-    if (!task.step.serialKey) return 'ready';
-    const key = (this.keys[task.step.agent] ??= []);
-    if (!key.includes(task.id)) key.push(task.id);
-    return key[0] === task.id ? 'ready' : 'behind';
-  }
-
-  /** What the ends of tasks mean for the steps that wait for them and for their runs. */
-  #follow(tasks: readonly ModelTask[]): void {
-    for (const task of tasks.filter(({ state }) => over.has(state))) {
-      for (const dependent of this.#dependentsOf(task))
-        this.#dependencyOver(dependent, task.state === 'completed');
-    }
-    for (const run of new Set(tasks.map((task) => this.#runOf(task)))) {
-      const states = this.tasks.filter((task) => this.#runOf(task) === run).map(({ state }) => state);
-      if (states.every((state) => over.has(state))) run.status = finishedStatus(states, run.cancelRequested);
-      else if (run.cancelRequested) run.status = 'CANCELLING';
-    }
-  }
-
-  #dependencyOver(task: ModelTask, completed: boolean): void {
-    const event = completed ? 'its dependencies complete' : 'a dependency does not complete';
-    const cell = taskTable.cell(event, task.state);
-    if (cell.to.length === 0) return;
-    task.sequence++;
-    if (completed || task.step.when === 'DEPENDENCIES_FINISHED') {
-      this.#go(task, cell, this.#queuePlace(task, 0));
-    } else {
-      task.byDependency = true;
-      this.#go(task, cell, 'failed');
-    }
-  }
-
-  #runOf(task: ModelTask): ModelRun {
-    return this.runs[task.run] as ModelRun;
-  }
-
-  #dependencyOf(task: ModelTask): ModelTask | undefined {
-    return this.tasks.find((other) => other.run === task.run && other.step.name === task.step.dependsOn);
-  }
-
-  #dependentsOf(task: ModelTask): ModelTask[] {
-    return this.tasks.filter((other) => other.run === task.run && other.step.dependsOn === task.step.name);
+    this.go(task, cell, this.queuePlace(task, delay));
   }
 }

@@ -83,6 +83,8 @@ select json_build_object(
       when r.task_id is not null and d.task_id is null then 'ready'
       when d.task_id is not null then 'delayed'
       when s.task_id is not null then 'behind' end,
+    'priority', coalesce(-r.priority_key, t.priority),
+    'deleted', t.deleted_at is not null,
     'sequence', case when t.state = 'OPEN' then coalesce(l.sequence, r.sequence, d.sequence, s.sequence) else t.sequence end,
     'attempts', (select coalesce(json_agg(json_build_array(a.number, a.status, a.counted, a.late) order by a.number), '[]') from (
       select number, status::text, counted, late from runplane.attempts a where a.task_id = t.id
@@ -99,7 +101,15 @@ select json_build_object(
 interface State {
   tasks: Record<
     string,
-    { state: string; sequence: number; attempts: unknown[]; letter: unknown; logged?: string[] }
+    {
+      priority: number;
+      deleted: boolean;
+      state: string;
+      sequence: number;
+      attempts: unknown[];
+      letter: unknown;
+      logged?: string[];
+    }
   >;
   runs: Record<string, string>;
   /** The order of each agent's one serial key. */
@@ -119,10 +129,12 @@ export async function storedState(plane: ControlPlane): Promise<State> {
 
 export const modelState = (model: LifecycleModel): State => ({
   tasks: Object.fromEntries(
-    model.tasks.map(({ id, state, sequence, attempts, letter }) => [
+    model.tasks.map(({ id, state, priority, deleted, sequence, attempts, letter }) => [
       id,
       {
         state,
+        priority,
+        deleted,
         sequence,
         attempts: attempts.map((a) => [a.number, a.status, a.counted, a.late]),
         letter: letter && [letter.failCount, letter.replayed],

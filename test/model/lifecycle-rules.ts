@@ -22,6 +22,9 @@ export interface ModelTask {
   /** Attempts before the last retry, which do not count any more. */
   forgiven: number;
   availableAt: number;
+  priority: number;
+  /** It is over and was hidden. */
+  deleted: boolean;
   /** Failed because a step that it needs did not complete. */
   byDependency: boolean;
   letter: { failCount: number; replayed: boolean } | null;
@@ -51,6 +54,8 @@ export const newTask = (id: string, run: number, step: StepKind, availableAt: nu
   attempts: [],
   forgiven: 0,
   availableAt,
+  priority: 0,
+  deleted: false,
   byDependency: false,
   letter: null,
 });
@@ -66,11 +71,15 @@ export const newAttempt = (task: ModelTask, id: string, now: number): ModelAttem
   graceEndsAt: null,
 });
 
-/** Which row of the table of tasks a retry is. */
+/** Which column of the table of tasks a task is in. */
+export const columnOf = ({ deleted, state }: ModelTask): string => (deleted ? 'deleted' : state);
+
+/** Which row of it a retry is. */
 export function retryEvent(task: ModelTask, run: ModelRun, needed: ModelTask | undefined): string {
   if (run.status === 'CANCELLING') return 'retryTask, but its run is being cancelled';
   const hopeless =
     (task.state === 'failed' || task.state === 'cancelled') &&
+    !task.deleted &&
     task.step.when !== 'DEPENDENCIES_FINISHED' &&
     needed !== undefined &&
     over.has(needed.state) &&

@@ -28,7 +28,7 @@ export interface Cell {
 }
 
 const grammar =
-  /^(?:(?<answer>Success|IllegalState|HELD|CANCEL_REQUESTED|STALE|APPLIED|SUPERSEDED|ResultConflict|REPLAYED)(?<late>, late)?:?)? ?(?<attempt>[A-Z_]+)? ?(?:→ (?<to>[a-z]+(?:(?:, | or )[a-z]+)*))?(?<newer>; newer CANCELLED)?$/;
+  /^(?:(?<answer>Success|IllegalState|NotFound|HELD|CANCEL_REQUESTED|STALE|APPLIED|SUPERSEDED|ResultConflict|REPLAYED)(?<late>, late)?:?)? ?(?<attempt>[A-Z_]+)? ?(?:→ (?<to>[a-z]+(?:(?:, | or )[a-z]+)*))?(?<newer>; newer CANCELLED)?$/;
 
 function parseCell(text: string): Cell {
   const found = text === 'nothing' ? {} : grammar.exec(text)?.groups;

@@ -11,6 +11,9 @@ const heartbeat = (attempt = 0): Step => ({ do: 'heartbeat', attempt });
 const cancelTask = (task = 0): Step => ({ do: 'cancelTask', task });
 const cancelRun = (task = 0): Step => ({ do: 'cancelRun', task });
 const retry = (task = 0): Step => ({ do: 'retry', task });
+const runNow = (task = 0): Step => ({ do: 'runNow', task });
+const deleteTask = (task = 0): Step => ({ do: 'delete', task });
+const setPriority = (task = 0): Step => ({ do: 'setPriority', task, priority: 50 });
 const story = (launches: JobName[], ...steps: Step[]): Story => ({ launches, steps });
 const times = (n: number, ...steps: Step[]): Step[] => Array.from({ length: n }, () => steps).flat();
 const lose: Step[] = [claimOne, pass(31), sweep()];
@@ -23,7 +26,7 @@ interface Way {
 }
 const way = (launches: JobName[], number: number, ...steps: Step[]): Way => ({ launches, number, steps });
 
-/** In the order of the columns: blocked to cancelled. */
+/** In the order of the columns: blocked to deleted. */
 const intoTaskStates: Way[] = [
   way(['chain'], 1),
   way(['plain'], 0),
@@ -34,6 +37,7 @@ const intoTaskStates: Way[] = [
   way(['plain'], 0, claim, report('done')),
   way(['plain'], 0, claim, report('failedForGood')),
   way(['plain'], 0, cancelTask()),
+  way(['plain'], 0, claim, report('done'), deleteTask()),
 ];
 /** The same for a step whose dependency failed, so that it can be tried again and end once more. */
 const firstFails = [claim, report('failedForGood')];
@@ -46,6 +50,7 @@ const intoStatesBesideDependency: Way[] = [
   way(['chain_finished'], 0, ...firstFails, claim, report('done')),
   way(['chain_finished'], 0, ...firstFails, claim, report('failedForGood')),
   way(['chain_finished'], 0, ...firstFails, cancelTask(1)),
+  way(['chain_finished'], 0, ...firstFails, cancelTask(1), deleteTask(1)),
 ];
 /** And for tasks of a run that goes on when it is cancelled, because they are protected. */
 const intoProtectedStates: Way[] = [
@@ -58,6 +63,7 @@ const intoProtectedStates: Way[] = [
   way(['chain_protected'], 0, claim, report('done')),
   way(['chain_protected'], 0, claim, report('failedForGood')),
   way(['chain_protected'], 0, cancelTask()),
+  way(['chain_protected'], 0, cancelTask(), deleteTask()),
 ];
 /** In the order of the columns, but for "heard". */
 const intoAttemptStates: Way[] = [
@@ -76,7 +82,15 @@ const after = (ways: Way[], events: (number: number) => Step[][]): Story[] =>
 const handBackTwentyTimes = times(20, claimOne, report('handedBack'));
 
 export const storiesOfEachCell: Story[] = [
-  ...after(intoTaskStates, (n) => [[claim], [cancelTask(n)], [cancelRun(n)], [retry(n)]]),
+  ...after(intoTaskStates, (n) => [
+    [claim],
+    [cancelTask(n)],
+    [cancelRun(n)],
+    [retry(n)],
+    [runNow(n)],
+    [setPriority(n)],
+    [deleteTask(n)],
+  ]),
   story(['later'], pass(31), { do: 'move' }),
   story(['keyed', 'keyed'], cancelTask(0)),
   story(['chain'], claim, report('done')),
@@ -88,12 +102,14 @@ export const storiesOfEachCell: Story[] = [
     [retry(n), claimOne, report('failedForGood')],
   ]),
   story(['chain'], claim, report('failedForGood'), retry(1), retry(0)),
+  story(['chain'], claim, report('failedForGood'), deleteTask(1), retry(0)),
   story(['chain'], cancelTask(1), claim, report('failedForGood'), retry(1)),
   story(['chain'], claim, report('done'), cancelRun()),
   story(['chain'], cancelTask(1), cancelRun()),
   story(['chain'], claim, cancelTask(), cancelRun()),
   story(['chain'], claim, cancelRun(), retry(0), retry(1)),
   story(['chain_finished'], ...firstFails, cancelRun()),
+  story(['chain_finished'], ...firstFails, deleteTask(0), cancelRun(1)),
   ...after(intoProtectedStates, (n) => [[cancelRun(n), retry(n)]]),
 
   ...after(intoAttemptStates, (n) => [

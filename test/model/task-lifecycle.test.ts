@@ -4,17 +4,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ControlPlane } from '../support/control-plane.ts';
 import { expectInvariants } from '../support/invariants.ts';
 import { count } from '../support/tier.ts';
-import {
-  type Command,
-  carryOut,
-  crowdedStory,
-  explain,
-  type Meant,
-  meant,
-  type Step,
-  type Story,
-  story,
-} from './commands.ts';
+import { carryOut } from './carry-out.ts';
+import { type Command, crowdedStory, type Meant, meant, type Step, type Story, story } from './commands.ts';
+import { explain } from './explain.ts';
 import { LifecycleModel } from './lifecycle-model.ts';
 import { forgetWork, launch, modelState, setClock, startPlanes, storedState } from './lifecycle-plane.ts';
 import { attemptTable, taskTable } from './lifecycle-table.ts';
