@@ -444,13 +444,22 @@ BEGIN
         JOIN runplane.ready_tasks r ON r.ctid = c.place AND r.task_id = c.task_id
          FOR UPDATE OF r SKIP LOCKED))
     RETURNING d.*),
-  -- Those that come with the task before them have no place but the one behind their key, which they keep.
+  -- Those that come with the first of their key have no place but the one behind it, which they keep. They stay behind
+  -- where somebody moved the first one meanwhile, or where one before them waits on: its run is held, or it has no room.
   taken AS (
     SELECT g.agent_id, g.priority_key, g.turn, g.rank, g.task_id, g.run_id, g.sequence, g.attempts FROM gone g
     UNION ALL
     SELECT s.agent_id, t.priority * -1, NULL, s.rank, s.task_id, s.run_id, s.sequence, s.attempts
       FROM unnest(v_places, v_tasks) c(place, task_id) JOIN runplane.serial_tasks s ON s.task_id = c.task_id JOIN runplane.tasks t ON t.id = s.task_id
-     WHERE c.place IS NULL),
+     WHERE c.place IS NULL
+       AND EXISTS (
+         SELECT FROM gone g JOIN runplane.serial_tasks f ON f.task_id = g.task_id
+          WHERE f.agent_id = s.agent_id AND f.serial_key = s.serial_key)
+       AND NOT EXISTS (
+         SELECT FROM runplane.serial_tasks b JOIN runplane.tasks u ON u.id = b.task_id
+          WHERE b.agent_id = s.agent_id AND b.serial_key = s.serial_key AND b.rank < s.rank AND b.task_id <> ALL (v_tasks)
+            AND NOT EXISTS (SELECT FROM runplane.leases l WHERE l.task_id = b.task_id)
+            AND NOT EXISTS (SELECT FROM runplane.delayed_tasks d WHERE d.available_at = u.available_at AND d.task_id = b.task_id))),
   numbered AS (
     SELECT g.*, row_number() OVER (ORDER BY g.priority_key, g.turn, g.rank) AS n FROM taken g),
   leased AS (

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { transaction } from '../../src/db/transaction.ts';
 import type { Assignment } from '../../src/dispatch/types.ts';
 import { newUuid } from '../../src/domain/ids.ts';
 import { claimTasks } from '../../src/scheduler/claim-tasks.ts';
@@ -233,6 +234,34 @@ describe('an agent that is claimed by serial key', () => {
     await plane.report(claimed[2] as Assignment, { status: 'COMPLETED', output: {} });
     expect((await plane.claim(['batch'], 10)).map(({ runId }) => runId)).toEqual([later]);
   });
+
+  it('waits for the first of the key, and for each in between, while somebody else holds it', async () => {
+    await prepare();
+    const [, second, , third] = launched;
+    const [first] = await plane.rows<{ id: string }>('select id from runplane.tasks where run_id = $1', [
+      launched[0],
+    ]);
+    await transaction(plane.database.db, async (tx) => {
+      await tx.query({
+        text: 'select from runplane.ready_tasks where task_id = $1 for update',
+        values: [first?.id],
+      });
+      expect((await plane.claim(['batch'])).map(({ serialKey }) => serialKey)).toEqual(['l', 'l']);
+    });
+    await transaction(plane.database.db, async (tx) => {
+      await tx.query({ text: 'select from runplane.runs where id = $1 for update', values: [second] });
+      expect((await plane.claim(['batch'])).map(({ runId }) => runId)).toEqual([launched[0]]);
+    });
+    expect(await plane.claim(['batch'])).toEqual([]);
+    await plane.report({ attemptId: (await leaseOf(first?.id)) ?? '' }, { status: 'COMPLETED', output: {} });
+    expect((await plane.claim(['batch'])).map(({ runId }) => runId)).toEqual([second, third]);
+  });
+  const leaseOf = async (taskId?: string): Promise<string | undefined> =>
+    (
+      await plane.rows<{ id: string }>('select attempt_id as id from runplane.leases where task_id = $1', [
+        taskId,
+      ])
+    )[0]?.id;
 
   it('keeps the order of the key when tasks of a batch fail, come back or end in another order', async () => {
     await prepare();
