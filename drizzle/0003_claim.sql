@@ -417,13 +417,13 @@ BEGIN
     END IF;
   END IF;
 
-  -- Leases begin when the locks are there, not when they were asked for.
-  v_now := runplane.clock();
-
   SELECT array_agg(p.task_id), array_agg(p.run_id), array_agg(p.place), array_agg(p.tokens), bool_or(p.tokens IS NOT NULL)
     INTO v_tasks, v_runs, v_places, v_tokens, v_budgeted
-    FROM runplane.pick_tasks(v_agents, v_throttles, v_limit, p_pool, v_now) p;
+    FROM runplane.pick_tasks(v_agents, v_throttles, v_limit, p_pool, runplane.clock()) p;
   IF v_tasks IS NULL THEN RETURN; END IF;
+
+  -- Leases begin after the count of what else runs: whoever compares times sees no more at once than was counted.
+  v_now := runplane.clock();
 
   -- A run's first claim starts it. Runs come before tasks in the lock order; one that a cancel holds is left alone.
   SELECT coalesce(array_agg(x.id), '{}') INTO v_startable FROM (
