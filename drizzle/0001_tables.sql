@@ -445,6 +445,24 @@ CREATE TABLE "runplane"."throttle_use" (
 	"requests" integer NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "runplane"."run_steps" (
+	"run_id" uuid NOT NULL,
+	"step" text NOT NULL,
+	"open" integer NOT NULL,
+	"broken" integer NOT NULL,
+	"joined" integer NOT NULL,
+	CONSTRAINT "run_steps_run_id_step_pk" PRIMARY KEY("run_id","step"),
+	CONSTRAINT "run_steps_counts" CHECK (least("runplane"."run_steps"."open", "runplane"."run_steps"."broken", "runplane"."run_steps"."joined") >= 0)
+);
+--> statement-breakpoint
+CREATE TABLE "runplane"."step_waits" (
+	"run_id" uuid NOT NULL,
+	"waiting_step" text NOT NULL,
+	"step" text NOT NULL,
+	"task_id" uuid NOT NULL,
+	CONSTRAINT "step_waits_run_id_waiting_step_step_task_id_pk" PRIMARY KEY("run_id","waiting_step","step","task_id")
+);
+--> statement-breakpoint
 CREATE TABLE "runplane"."change_log" (
 	"xid" "xid8" DEFAULT pg_current_xact_id() NOT NULL,
 	"id" bigint GENERATED ALWAYS AS IDENTITY (sequence name "runplane"."change_log_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
@@ -519,6 +537,7 @@ CREATE TABLE "runplane"."runs" (
 	"open_tasks" integer NOT NULL,
 	"blocked_tasks" integer NOT NULL,
 	"total_tasks" integer NOT NULL,
+	"has_spawned" boolean DEFAULT false NOT NULL,
 	"failed_task_id" uuid,
 	"sequence" integer DEFAULT 1 NOT NULL,
 	"available_at" timestamp (3) with time zone NOT NULL,
@@ -553,6 +572,8 @@ CREATE TABLE "runplane"."tasks" (
 	"estimated_tokens" bigint,
 	"confidence" double precision,
 	"parent_task_id" uuid,
+	"member_of" text[],
+	"labels" jsonb,
 	"sequence" integer DEFAULT 1 NOT NULL,
 	"error_code" text,
 	"error_kind" "runplane"."error_kind",
@@ -563,6 +584,7 @@ CREATE TABLE "runplane"."tasks" (
 	"finished_at" timestamp (3) with time zone,
 	"taken_over_from" uuid,
 	"deleted_at" timestamp (3) with time zone,
+	CONSTRAINT "tasks_member_of" CHECK ("runplane"."tasks"."step" = any("runplane"."tasks"."member_of")),
 	CONSTRAINT "tasks_priority" CHECK ("runplane"."tasks"."priority" between -1000 and 1000),
 	CONSTRAINT "tasks_max_attempts" CHECK ("runplane"."tasks"."max_attempts" >= 1),
 	CONSTRAINT "tasks_confidence" CHECK ("runplane"."tasks"."confidence" between 0 and 1),
@@ -595,10 +617,12 @@ CREATE INDEX "usage_by_task" ON "runplane"."usage" USING btree ("task_id");--> s
 CREATE INDEX "usage_by_run" ON "runplane"."usage" USING btree ("run_id");--> statement-breakpoint
 CREATE INDEX "settled_attempts_by_agent" ON "runplane"."settled_attempts" USING btree ("agent_id","id");--> statement-breakpoint
 CREATE INDEX "throttle_use_by_time" ON "runplane"."throttle_use" USING btree ("throttle_id","at");--> statement-breakpoint
+CREATE INDEX "step_waits_by_step" ON "runplane"."step_waits" USING btree ("run_id","step","task_id");--> statement-breakpoint
 CREATE INDEX "debounces_by_start" ON "runplane"."debounces" USING btree ("starts_at");--> statement-breakpoint
 CREATE INDEX "events_by_correlation" ON "runplane"."events" USING btree ("correlation_id");--> statement-breakpoint
 CREATE INDEX "idempotency_records_debounced" ON "runplane"."idempotency_records" USING btree ("object_id") WHERE "runplane"."idempotency_records"."debounced";--> statement-breakpoint
 CREATE INDEX "runs_by_correlation" ON "runplane"."runs" USING btree ("correlation_id");--> statement-breakpoint
 CREATE INDEX "runs_by_parent" ON "runplane"."runs" USING btree ("parent_run_id") WHERE "runplane"."runs"."parent_run_id" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "runs_by_event_and_route" ON "runplane"."runs" USING btree ("event_id","route") WHERE "runplane"."runs"."event_id" is not null;--> statement-breakpoint
-CREATE INDEX "tasks_by_run" ON "runplane"."tasks" USING btree ("run_id");
+CREATE INDEX "tasks_by_run" ON "runplane"."tasks" USING btree ("run_id","id");--> statement-breakpoint
+CREATE INDEX "tasks_by_parent" ON "runplane"."tasks" USING btree ("parent_task_id","id") WHERE "runplane"."tasks"."parent_task_id" is not null;

@@ -3,7 +3,7 @@
 CREATE VIEW runplane.assignments AS
 SELECT l.attempt_id, l.task_id, l.run_id, l.agent_id, l.worker_id, l.claim_key, l.claim_seq, l.number, l.lease_seconds,
        l.started_at, l.expires_at, l.timeout_at, t.step, coalesce(t.input, r.config) AS input, t.serial_key,
-       r.labels, r.customer, r.correlation_id, r.event_id, p.checkpoint, a.name AS agent, a.handler, a.timeout_seconds
+       coalesce(t.labels, r.labels) AS labels, r.customer, r.correlation_id, r.event_id, p.checkpoint, a.name AS agent, a.handler, a.timeout_seconds
   FROM runplane.leases l
   JOIN runplane.tasks t ON t.id = l.task_id
   JOIN runplane.runs r ON r.id = l.run_id

@@ -32,7 +32,7 @@ export interface LoggedChange {
 const details = `
 c.xid::text as xid, c.id as number, c.sequence, c.at, c.run_id as "runId", c.task_id as "taskId", c.from_status as "fromStatus",
 c.to_status as "toStatus", c.attempt_id as "attemptId", c.attempt_number as "attemptNumber", c.error_code as "errorCode", c.reason,
-j.name as job, t.step, a.name as agent, q.name as queue, r.customer, r.labels, r.correlation_id as "correlationId",
+j.name as job, t.step, a.name as agent, q.name as queue, r.customer, coalesce(t.labels, r.labels) as labels, r.correlation_id as "correlationId",
 r.idempotency_key as "idempotencyKey", coalesce(t.created_at, r.created_at) as "createdAt"`;
 const joins = `
 join runplane.runs r on r.id = c.run_id

@@ -60,13 +60,17 @@ export class Execution {
       return parseReport(result, this.task.attemptId);
     } catch (error) {
       // What the handler returned cannot be stored; saying so is the result.
-      return parseReport(
-        { status: 'FAILED', error: { ...describe(error), code: 'INVALID_RESULT', kind: 'INVALID_OUTPUT' } },
-        this.task.attemptId,
-      );
+      return refusedReport(this.task.attemptId, describe(error).message);
     }
   }
 }
+
+/** Of an attempt whose handler returned what cannot be a result. */
+export const refusedReport = (attemptId: string, message: string): Report =>
+  parseReport(
+    { status: 'FAILED', error: { code: 'INVALID_RESULT', kind: 'INVALID_OUTPUT', message } },
+    attemptId,
+  );
 
 const abortion = (signal: AbortSignal): Promise<never> =>
   new Promise((_, reject) => {

@@ -1,5 +1,5 @@
 import type { ErrorKind } from '../domain/retry-policy.ts';
-import type { MaterializationInput, ModelUsageInput } from '../result/types.ts';
+import type { MaterializationInput, ModelUsageInput, SpawnTaskInput } from '../result/types.ts';
 
 /** A task as a handler in the server process gets it. Ids are public ids. */
 export interface InlineTask {
@@ -25,6 +25,8 @@ export interface InlineResult {
   usage?: readonly ModelUsageInput[];
   confidence?: number;
   materializations?: readonly MaterializationInput[];
+  /** Follow-up tasks of the same run, enqueued with the result. */
+  spawn?: readonly SpawnTaskInput[];
 }
 
 /**

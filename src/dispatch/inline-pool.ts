@@ -3,7 +3,7 @@ import { isUnavailable } from '../domain/unavailable.ts';
 import type { Report } from '../result/parse-result.ts';
 import type { ResultRecorder } from '../result/results.ts';
 import type { ClaimedTask } from '../scheduler/claim-tasks.ts';
-import { Execution } from './execution.ts';
+import { Execution, refusedReport } from './execution.ts';
 import type { InlineHandler } from './handlers.ts';
 import type { ServedPool } from './inline-pools.sql.ts';
 
@@ -158,7 +158,11 @@ export class InlinePool {
   async #record(execution: Execution, report: Report): Promise<void> {
     for (;;) {
       try {
-        await this.#options.results.record({ attemptId: execution.task.attemptId, report });
+        const { attemptId } = execution.task;
+        const recorded = await this.#options.results.record({ attemptId, report });
+        // Nobody else would end the attempt: that its result is impossible is its result.
+        if (recorded.answer === 'REFUSED')
+          await this.#record(execution, refusedReport(attemptId, recorded.problem.message));
         return;
       } catch (error) {
         if (this.#stopped || execution.aborted === 'LEASE_LOST' || !isUnavailable(error)) throw error;

@@ -7,6 +7,14 @@ export const limits = {
   stepsOfJob: 100,
   spawnedByResult: 1000,
   tasksOfRun: 100_000,
+  /** Different steps among a task and those above it. */
+  stepsOfBranch: 100,
+  /** Steps that wait for each other in a row, and all that are looked at, from what a result spawns. */
+  waitingDepth: 200,
+  waitingSteps: 10_000,
+  /** Entries of steps.<name>.tasks in templates, and their bytes. */
+  templateTasks: 1000,
+  templateTasksBytes: 8 * 1024 * 1024,
   labels: 32,
   labelKeyBytes: 63,
   labelValueBytes: 200,

@@ -1,8 +1,15 @@
 import { toPublicId } from '../domain/ids.ts';
 import type { ReportResultSuccess } from '../result/types.ts';
 import { builder } from './builder.ts';
-import { ErrorKindEnum, ResultOutcomeEnum, ResultStatusEnum, TaskStatusEnum } from './enums.ts';
+import {
+  ErrorKindEnum,
+  ResultOutcomeEnum,
+  ResultStatusEnum,
+  StepConditionEnum,
+  TaskStatusEnum,
+} from './enums.ts';
 import { checkBatch } from './errors.ts';
+import { LabelInput } from './label-input.ts';
 import {
   ForbiddenRef,
   InvalidInputRef,
@@ -43,6 +50,41 @@ const MaterializationInput = builder.inputType('MaterializationInput', {
   }),
 });
 
+const SpawnTaskInput = builder.inputType('SpawnTaskInput', {
+  description:
+    "A task that a result asks for. It inherits the run's customer, labels and correlation id. Steps that depend on its step, or on a step above it, wait for it too.",
+  fields: (t) => ({
+    step: t.string({
+      required: true,
+      description: 'Its step, of the job or new. Refused when a task that depends on the step ran already.',
+    }),
+    agent: t.string({ required: true, description: 'Who executes it.' }),
+    input: t.field({
+      type: 'JSON',
+      description: "What its agent gets; absent is the run's config. At most 1 MiB.",
+    }),
+    dependsOn: t.stringList({
+      description:
+        'Steps, at most 100: it waits for all tasks of each, spawned ones and all below them included. Never for a step that is not over before itself.',
+    }),
+    when: t.field({
+      type: StepConditionEnum,
+      description: 'How its dependencies must have ended; default DEPENDENCIES_COMPLETED.',
+    }),
+    optional: t.boolean({
+      description: 'Its final failure fails neither the run nor what waits for it; default false.',
+    }),
+    priority: t.int({ description: '-1000 to 1000; default that of the task that spawns it.' }),
+    estimatedTokens: t.field({ type: 'SafeInt', description: 'Tokens that it is expected to use.' }),
+    maxAttempts: t.int({ description: "1 to 1000; default that of the agent's retry policy." }),
+    serialKey: t.string({
+      description: 'At most one task runs per agent and serial key, in enqueue order; default none.',
+    }),
+    labels: t.field({ type: [LabelInput], description: "Its own, beside the run's; at most 32 together." }),
+    availableAt: t.field({ type: 'DateTime', description: 'Not before this time; default at once.' }),
+  }),
+});
+
 const ReportResultInput = builder.inputType('ReportResultInput', {
   description: 'How an attempt ended. leaseToken is its credential, also after the lease is gone.',
   fields: (t) => ({
@@ -59,6 +101,11 @@ const ReportResultInput = builder.inputType('ReportResultInput', {
     traceId: t.string({ description: 'W3C trace id of the work.' }),
     externalRunId: t.string({ description: 'Id of the run in the system that did the work.' }),
     materializations: t.field({ type: [MaterializationInput], description: 'What it produced.' }),
+    spawn: t.field({
+      type: [SpawnTaskInput],
+      description:
+        'Follow-up tasks of the same run, enqueued in the transaction of the result: at most 1,000, and 100,000 tasks a run. Only with COMPLETED. A task or run whose cancel was requested spawns nothing. What is impossible is InvalidInput and the attempt goes on.',
+    }),
   }),
 });
 

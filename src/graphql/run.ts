@@ -100,7 +100,7 @@ RunRef.implement({
     taskOfStep: t.field({
       type: TaskRef,
       nullable: true,
-      description: 'The task of a step; the first where there are several.',
+      description: 'The task of a step of the job; null for a step that only spawned tasks have.',
       args: { step: t.arg.string({ required: true, description: 'Name of the step.' }) },
       resolve: (run, { step }, { loaders }) => loaders.taskOfStep(`${run.id} ${inNfc(step)}`),
     }),

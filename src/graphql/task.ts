@@ -24,7 +24,8 @@ const found = <T>(value: T | null, what: string): T => {
 };
 
 TaskRef.implement({
-  description: 'One step of one run: the unit that is queued, leased, retried and paid for.',
+  description:
+    'One step of one run, or a spawned one: the unit that is queued, leased, retried and paid for.',
   interfaces: [Node],
   fields: (t) => ({
     id: t.id(idOf('task')),
@@ -62,7 +63,7 @@ TaskRef.implement({
     }),
     labels: t.field({
       type: [LabelRef],
-      description: "The run's labels, by key.",
+      description: "The run's labels and its own, by key.",
       resolve: ({ labels }) => toLabels(labels),
     }),
     customer: t.exposeString('customer', { nullable: true, description: 'Whom the work is for.' }),
@@ -133,21 +134,22 @@ TaskRef.implement({
     dependencies: t.field({
       type: TaskConnection,
       nullable: true,
-      description: 'The tasks that it waits for, or waited for.',
+      description:
+        'The tasks that it waits for, or waited for: those of the steps that it depends on, and all below them.',
       args: pageArgs,
       resolve: (task, page, { loaders }) => loaders.taskDependencies(task.id, page),
     }),
     parent: t.field({
       type: TaskRef,
       nullable: true,
-      description: 'The task whose result spawned it.',
+      description: 'The task whose result spawned it; null for a step of the job.',
       resolve: ({ parentTaskId }, _, { loaders }) =>
         parentTaskId === null ? null : loaders.task(parentTaskId),
     }),
     children: t.field({
       type: TaskConnection,
       nullable: true,
-      description: 'The tasks that its result spawned.',
+      description: 'The tasks that its result spawned, in order.',
       args: pageArgs,
       resolve: (task, page, { loaders }) => loaders.taskChildren(task.id, page),
     }),

@@ -2,12 +2,13 @@ import type { Queryable } from '../db/pool.ts';
 import { toPublicId } from '../domain/ids.ts';
 import { isJsonObject, type Json, type JsonObject } from '../domain/json.ts';
 import { InvalidInputError } from '../domain/problems.ts';
+import { parseEstimate } from '../domain/task-fields.ts';
 import { renderTemplate } from '../domain/template.ts';
 import { parseLabels, parseOptionalName } from '../domain/text.ts';
 import { topicMatches } from '../domain/topic.ts';
 import type { LaunchableJob } from './job-catalog.ts';
 import type { IncomingEvent } from './parse-event.ts';
-import { type Launch, parseEstimate } from './parse-launch.ts';
+import type { Launch } from './parse-launch.ts';
 import { isPlan, planRun, type RunPlan } from './plan-run.ts';
 import type { RouteRefusal } from './types.ts';
 

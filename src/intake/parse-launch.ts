@@ -3,7 +3,8 @@ import { digest, hashKey } from '../domain/digest.ts';
 import { checkJson, isJsonObject, type JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import { InvalidInputError } from '../domain/problems.ts';
-import { parseInteger, parseLabels, parseName, parseOptionalName } from '../domain/text.ts';
+import { parseAvailableAt, parseEstimate, parseMaxAttempts, parsePriority } from '../domain/task-fields.ts';
+import { parseLabels, parseName, parseOptionalName } from '../domain/text.ts';
 import type { DebounceInput, LaunchRunInput, LaunchStepInput } from './types.ts';
 
 export interface IdempotencyKey {
@@ -83,21 +84,6 @@ export function parseConfig(config: unknown): JsonObject {
   return checkJson(config, 'config').value as JsonObject;
 }
 
-const parsePriority = (value: number, field: string): number =>
-  parseInteger(value, field, -limits.priority, limits.priority);
-
-export const parseEstimate = (value: number | null | undefined, field: string): number | null =>
-  value === null || value === undefined ? null : parseInteger(value, field, 0, Number.MAX_SAFE_INTEGER);
-
-function parseAvailableAt(at: Date | null | undefined): Date | null {
-  if (!at) return null;
-  const year = at.getUTCFullYear();
-  if (Number.isNaN(year) || year < 1970 || year > 9999) {
-    throw new InvalidInputError('availableAt', 'availableAt must be a time in the years 1970 to 9999.');
-  }
-  return at;
-}
-
 function parseDebounce(input: DebounceInput): Debounce {
   const { seconds, maxSeconds = null } = input;
   if (!(seconds > 0 && seconds <= limits.debounceSeconds)) {
@@ -131,10 +117,7 @@ function parseSteps(steps: readonly LaunchStepInput[]): Map<string, StepOverride
     overrides.set(name, {
       estimatedTokens: parseEstimate(step.estimatedTokens, `${at}.estimatedTokens`),
       priority: step.priority == null ? null : parsePriority(step.priority, `${at}.priority`),
-      maxAttempts:
-        step.maxAttempts == null
-          ? null
-          : parseInteger(step.maxAttempts, `${at}.maxAttempts`, 1, limits.maxAttempts),
+      maxAttempts: step.maxAttempts == null ? null : parseMaxAttempts(step.maxAttempts, `${at}.maxAttempts`),
       serialKey: parseOptionalName(step.serialKey, `${at}.serialKey`),
     });
   }

@@ -27,7 +27,8 @@ export const createCancels = (context: ActionsContext): Cancels => ({
       const { taskId } = input;
       const changed = await cancelTasks(tx, {
         runIds: [task.runId],
-        chooses: ({ id }) => id === taskId,
+        taskIds: [taskId],
+        chooses: () => true,
         wholeRuns: false,
         reason,
       });
@@ -54,6 +55,7 @@ export const createCancels = (context: ActionsContext): Cancels => ({
       if (before === 'CANCELLING') return { kind: 'RunActionSuccess', runId: input.runId, runStatus: before };
       await cancelTasks(tx, {
         runIds: [input.runId],
+        taskIds: null,
         chooses: (task) => task.cancellable,
         wholeRuns: true,
         reason,
@@ -72,9 +74,8 @@ export const createCancels = (context: ActionsContext): Cancels => ({
         where.and(`t.cancellable and t.state in ('OPEN', 'BLOCKED') and t.cancel_requested_at is null`);
       },
       change: async (tx, ids, reason) => {
-        const chosen = new Set(ids);
         const runIds = await runsOfTasks(tx, ids);
-        return cancelTasks(tx, { runIds, chooses: ({ id }) => chosen.has(id), wholeRuns: false, reason });
+        return cancelTasks(tx, { runIds, taskIds: ids, chooses: () => true, wholeRuns: false, reason });
       },
     }),
 
@@ -87,7 +88,13 @@ export const createCancels = (context: ActionsContext): Cancels => ({
         where.and('r.finished_at is null and r.cancel_requested_at is null');
       },
       change: async (tx, ids, reason) => {
-        await cancelTasks(tx, { runIds: ids, chooses: (task) => task.cancellable, wholeRuns: true, reason });
+        await cancelTasks(tx, {
+          runIds: ids,
+          taskIds: null,
+          chooses: (task) => task.cancellable,
+          wholeRuns: true,
+          reason,
+        });
         return ids;
       },
     }),

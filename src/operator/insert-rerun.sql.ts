@@ -43,16 +43,17 @@ given as materialized (
 old as materialized (select r.* from runplane.runs r where r.id = $2),
 new_run as (
   insert into runplane.runs (id, job_id, job_version, config, correlation_id, idempotency_key, serial_key, customer, labels, priority,
-                             event_id, parent_run_id, open_tasks, blocked_tasks, total_tasks, available_at, created_at)
+                             event_id, parent_run_id, open_tasks, blocked_tasks, total_tasks, has_spawned, available_at, created_at)
   select $1, o.job_id, o.job_version, coalesce($3::jsonb, o.config), o.correlation_id, $4, o.serial_key, o.customer, o.labels,
          least($7::int, coalesce($5::int, o.priority + $8::int)), o.event_id, o.id,
          (select count(*) from given g where not g.taken_over), (select count(*) from given g where not g.taken_over),
-         (select count(*) from given), now.at, now.at
+         (select count(*) from given),
+         exists (select from given g join runplane.tasks t on t.id = g.old_id where t.parent_task_id is not null), now.at, now.at
     from old o cross join now
   returning id),
 new_tasks as (
   insert into runplane.tasks (id, run_id, step, agent_id, state, priority, serial_key, input, output, depends_on, runs_when, optional,
-                              cancellable, max_attempts, estimated_tokens, confidence, parent_task_id, taken_over_from, available_at,
+                              cancellable, max_attempts, estimated_tokens, confidence, parent_task_id, member_of, labels, taken_over_from, available_at,
                               created_at, finished_at)
   select g.new_id, $1, t.step, t.agent_id, (case when g.taken_over then 'COMPLETED' else 'BLOCKED' end)::runplane.task_state,
          case when g.taken_over then t.priority else least($7::int, coalesce($5::int, t.priority + $8::int)) end, t.serial_key,
@@ -60,7 +61,7 @@ new_tasks as (
               when t.parent_task_id is not null then t.input end,
          case when g.taken_over then t.output end, t.depends_on, t.runs_when, t.optional, t.cancellable, t.max_attempts, t.estimated_tokens,
          case when g.taken_over then t.confidence end,
-         g.parent_id, case when g.taken_over then t.id end, now.at, now.at,
+         g.parent_id, t.member_of, t.labels, case when g.taken_over then t.id end, now.at, now.at,
          case when g.taken_over then now.at end
     from given g join runplane.tasks t on t.id = g.old_id cross join old o cross join now),
 logged as (

@@ -1,6 +1,6 @@
 import { checkJson, isStorable, type Json } from '../domain/json.ts';
 import { InvalidInputError } from '../domain/problems.ts';
-import { parseInteger, parseName } from '../domain/text.ts';
+import { parseInteger } from '../domain/text.ts';
 import { templateFault } from './template-syntax.ts';
 
 /** The largest value of an integer column. */
@@ -41,31 +41,6 @@ export function parseNumber(value: number, field: string, min: number, max: numb
   if (!(value >= min && value <= max))
     throw new InvalidInputError(field, `${field} must be a number from ${min} to ${max}.`);
   return value;
-}
-
-/** Names without duplicates. */
-export function parseNames(
-  values: readonly string[] | null | undefined,
-  field: string,
-  max: number,
-): string[] {
-  if (values == null) return [];
-  refuseTooMany(values, field, max);
-  const names = values.map((value, i) => parseName(value, `${field}[${i}]`));
-  refuseDuplicates(names, field);
-  return names;
-}
-
-export function refuseTooMany(values: readonly unknown[], field: string, max: number): void {
-  if (values.length > max) {
-    throw new InvalidInputError(field, `${field} has ${values.length} entries; at most ${max} are allowed.`);
-  }
-}
-
-export function refuseDuplicates(names: readonly string[], field: string): void {
-  const twice = names.find((name, i) => names.indexOf(name) !== i);
-  if (twice !== undefined)
-    throw new InvalidInputError(field, `${field} names ${JSON.stringify(twice)} twice.`);
 }
 
 /** A JSON value; absent is null. */

@@ -1,18 +1,12 @@
 import { findCycle, type StepDefinition } from '../domain/job-definition.ts';
 import { isJsonObject, type Json } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
+import { parseNames, refuseDuplicates, refuseTooMany } from '../domain/names.ts';
 import { InvalidInputError } from '../domain/problems.ts';
 import { parseName, parseOptionalName } from '../domain/text.ts';
 import { timeBound } from '../domain/time-bound.ts';
 import { compileConfigSchema } from '../intake/validate-config.ts';
-import {
-  parseJson,
-  parseNames,
-  parseOptionalInteger,
-  parseTemplate,
-  refuseDuplicates,
-  refuseTooMany,
-} from './parse-fields.ts';
+import { parseJson, parseOptionalInteger, parseTemplate } from './parse-fields.ts';
 import type { JobStepInput } from './types.ts';
 
 /** A step as a user sees it: with its agent's name. */

@@ -1,4 +1,5 @@
 import { limits } from '../domain/limits.ts';
+import { refuseDuplicates, refuseTooMany } from '../domain/names.ts';
 import {
   defaultDelays,
   defaultRetryPolicy,
@@ -7,7 +8,7 @@ import {
   withShippedOverrides,
 } from '../domain/retry-policy.ts';
 import { parseInteger, parseName } from '../domain/text.ts';
-import { parseNumber, refuseDuplicates, refuseTooMany } from './parse-fields.ts';
+import { parseNumber } from './parse-fields.ts';
 import type { RetryOverrideInput, RetryPolicyInput } from './types.ts';
 
 /** 30 days. */

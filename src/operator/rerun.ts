@@ -107,7 +107,7 @@ async function begin(
   const idempotencyKey = key?.text ?? null;
   await insertRerun(tx, { id: runId, oldId, config, idempotencyKey, priority, tasks });
   const builder = new TransitionBuilder();
-  await addConsequences(tx, builder, await lockRunsById(tx, [runId]), new Set([runId]));
+  await addConsequences(tx, builder, await lockRunsById(tx, [runId]), { alsoIn: new Set([runId]) });
   const failed = builder.transition.taskEnds.find((end) => end.error_code === 'INPUT_TEMPLATE_FAILED');
   if (failed) {
     const message = `The input template of a step failed for this config: ${failed.error_message}`;

@@ -1,11 +1,12 @@
 import type { Queryable } from '../db/pool.ts';
 import { limits } from '../domain/limits.ts';
+import { parseNames } from '../domain/names.ts';
 import { InvalidInputError, type NotFound } from '../domain/problems.ts';
 import { defaultQueue } from '../domain/registry.ts';
 import type { RetryPolicy } from '../domain/retry-policy.ts';
 import { parseInteger, parseName, parseOptionalName } from '../domain/text.ts';
 import { asJson } from './audit.ts';
-import { maxInteger, parseNames, parseOptionalInteger, parseOptionalText } from './parse-fields.ts';
+import { maxInteger, parseOptionalInteger, parseOptionalText } from './parse-fields.ts';
 import { parseRetryPolicy } from './parse-retry-policy.ts';
 import { findId, findIds, isNotFound, readRow } from './rows.ts';
 import type { ObjectKind } from './save.ts';

@@ -46,7 +46,7 @@ export function addTaskFilter(where: Where, filter: TaskFilter): void {
   where.isOneOf('a.name', filter.agents);
   where.isOneOf('q.name', filter.queues);
   where.isOneOf('r.customer', filter.customers);
-  addLabelFilters(where, 'r.labels', filter);
+  addLabelFilters(where, 'coalesce(t.labels, r.labels)', filter);
   where.equals('r.correlation_id', filter.correlationId);
   where.isOneOf('t.error_code', filter.errorCodes);
   where.between('t.created_at', filter.createdAfter, filter.createdBefore);

@@ -65,7 +65,7 @@ const startedAt = `(select coalesce(min(x.started_at), l.started_at) from runpla
 
 const columns = `
 t.id, t.run_id as "runId", t.step, t.agent_id as "agentId", a.queue_id as "queueId", ${taskStatus} as status, t.priority,
-t.serial_key as "serialKey", r.labels, r.customer, r.correlation_id as "correlationId", t.error_code as "errorCode",
+t.serial_key as "serialKey", coalesce(t.labels, r.labels) as labels, r.customer, r.correlation_id as "correlationId", t.error_code as "errorCode",
 t.error_kind as "errorKind", t.error_message as "errorMessage", t.confidence,
 (select p.progress from runplane.task_progress p where p.task_id = t.id) as progress, t.estimated_tokens as "estimatedTokens",
 coalesce(t.max_attempts, (a.retry_policy ->> 'maxAttempts')::int, ${defaultRetryPolicy.maxAttempts}) as "maxAttempts",
@@ -75,9 +75,9 @@ t.finished_at as "finishedAt"`;
 
 const byIdSql = `select ${columns} from ${tasksFrom} where t.id = any($1)`;
 
-// Null stands for the run's config, but for a step with a template that was not rendered (yet).
+// Null stands for the run's config, but for a step of the job with a template that was not rendered (yet).
 const payloadSql = `
-select t.id, t.output, coalesce(t.input, case when not exists (
+select t.id, t.output, coalesce(t.input, case when t.parent_task_id is not null or not exists (
          select from runplane.job_versions v cross join lateral jsonb_array_elements(v.steps) s(step)
           where v.job_id = r.job_id and v.version = r.job_version and s.step ->> 'name' = t.step
             and s.step -> 'input' <> 'null'::jsonb) then r.config end) as input
@@ -95,10 +95,14 @@ const delayedSql = `
 select t.id from runplane.tasks t join runplane.delayed_tasks d on d.available_at = t.available_at and d.task_id = t.id
  where t.id = any($1)`;
 
+// The tasks that a run was launched with are its first ones, so the look-up in the order of creation ends soon.
 const ofStepSql = `
-select distinct on (k.run_id, k.step) ${columns}, k.run_id || ' ' || k.step as key
-  from unnest($1::uuid[], $2::text[]) k(run_id, step) join ${tasksFrom} on t.run_id = k.run_id and t.step = k.step
- order by k.run_id, k.step, t.id`;
+select ${columns}, k.run_id || ' ' || k.step as key
+  from unnest($1::uuid[], $2::text[]) k(run_id, step)
+ cross join lateral (
+   select o.id from runplane.tasks o where o.run_id = k.run_id and o.step = k.step and o.parent_task_id is null
+    order by o.id limit 1) own
+  join ${tasksFrom} on t.id = own.id`;
 
 const id = { sql: 't.id', type: 'uuid' } as const;
 const byTask = (table: string, column: string) =>
@@ -133,8 +137,11 @@ const children = (name: string, condition: string): ListDefinition => ({
   from: `(select p.* from runplane.tasks p where p.id = parent.id) p join ${tasksFrom} on ${condition}`,
 });
 const ofRun: ListDefinition = { ...orders.CREATED_ASC, name: 'tasks of run' };
-const dependencies = children('dependencies', 't.run_id = p.run_id and t.step = any(p.depends_on)');
-const spawned = children('children', 't.run_id = p.run_id and t.parent_task_id = p.id');
+const dependencies = children(
+  'dependencies',
+  't.run_id = p.run_id and coalesce(t.member_of, array[t.step]) && p.depends_on',
+);
+const spawned = children('children', 't.parent_task_id = p.id');
 
 export class TaskQuestions {
   readonly #db: Database;
@@ -161,6 +168,7 @@ export class TaskQuestions {
   }
 
   /** The first task of each run and step; keys are run id, space, step. */
+  /** The job's own task of each run and step; keys are run id, space, step. */
   async ofSteps(keys: readonly string[]): Promise<Map<string, TaskRow>> {
     const runs = keys.map((key) => key.slice(0, key.indexOf(' ')));
     const steps = keys.map((key) => key.slice(key.indexOf(' ') + 1));

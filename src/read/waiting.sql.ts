@@ -36,8 +36,11 @@ select w.id, w.state = 'BLOCKED' as blocked, w.created_at as "createdAt", w.avai
        a.name as agent, a.paused as "agentPaused", a.queue, a.queue_paused as "queuePaused",
        a.max_concurrent_tasks as "agentLimit", a.used as "agentUsed",
        v.agent_id is not null as served, coalesce(v.has_slot, false) as "hasSlot",
-       (select array_agg(distinct d.step order by d.step) from runplane.tasks d
-         where w.state = 'BLOCKED' and d.run_id = w.run_id and d.step = any(w.depends_on) and d.finished_at is null) as "missingSteps",
+       case when w.state <> 'BLOCKED' then null when u.has_spawned
+         then (select array_agg(s.step order by s.step) from runplane.run_steps s
+                where s.run_id = w.run_id and s.step = any(w.depends_on) and s.open > 0)
+         else (select array_agg(distinct d.step order by d.step) from runplane.tasks d
+                where d.run_id = w.run_id and d.step = any(w.depends_on) and d.finished_at is null) end as "missingSteps",
        y.reason as "delayReason", y.since as "delayedSince", y.available_at <= now.at as "delayIsOver",
        r.ready_at as "readyAt", z.since as "behindKeySince", w.serial_key as "serialKey",
        coalesce((
@@ -59,6 +62,7 @@ select w.id, w.state = 'BLOCKED' as blocked, w.created_at as "createdAt", w.avai
   cross join now
   join of_agents a on a.id = w.agent_id
   left join serving v on v.agent_id = w.agent_id
+  join runplane.runs u on u.id = w.run_id
   left join runplane.ready_tasks r
     on r.agent_id = w.agent_id and r.priority_key = -w.priority and r.turn = w.turn and r.rank = w.rank
   left join runplane.delayed_tasks y on y.available_at = w.available_at and y.task_id = w.id

@@ -29,13 +29,13 @@ task_ends as materialized (
     task_id uuid, run_id uuid, from_status runplane.logged_status, to_status runplane.logged_status, sequence int,
     attempt_id uuid, attempt_number int, output jsonb, confidence float8, error_code text,
     error_kind runplane.error_kind, error_message text, reason text)),
-enqueued as materialized (select q.*, case when q.delay_seconds > 0 then m.now + make_interval(secs => q.delay_seconds) end as available_at
+enqueued as materialized (select q.*, case when q.delay_seconds > 0 then coalesce(q.not_before, m.now + make_interval(secs => q.delay_seconds)) end as available_at
   from json_to_recordset($3::json) as q(
   task_id uuid, run_id uuid, agent_id uuid, from_status runplane.logged_status, sequence int, attempts int,
-  attempt_id uuid, attempt_number int, delay_seconds float8, delay_reason runplane.delay_reason, input jsonb,
+  attempt_id uuid, attempt_number int, delay_seconds float8, delay_reason runplane.delay_reason, not_before timestamptz, input jsonb,
   error_code text, reason text) cross join moment m),
 runs as materialized (select * from json_to_recordset($4::json) as r(
-  run_id uuid, closed_tasks int, unblocked_tasks int, to_status runplane.run_status, from_status runplane.run_status,
+  run_id uuid, closed_tasks int, unblocked_tasks int, spawned_tasks int, newly_blocked_tasks int, to_status runplane.run_status, from_status runplane.run_status,
   sequence int, failed_task_id uuid)),
 ended as (
   insert into runplane.attempts (id, task_id, run_id, number, status, counted, worker_id, external_run_id, trace_id,
@@ -62,7 +62,9 @@ delayed as (
   select q.available_at, q.task_id, q.run_id, q.agent_id, q.sequence, q.attempts, q.delay_reason, m.now
     from enqueued q cross join moment m where q.available_at is not null),
 followed as (
-  update runplane.runs r set open_tasks = r.open_tasks - c.closed_tasks, blocked_tasks = r.blocked_tasks - coalesce(c.unblocked_tasks, 0),
+  update runplane.runs r set open_tasks = r.open_tasks + coalesce(c.spawned_tasks, 0) - c.closed_tasks,
+         blocked_tasks = r.blocked_tasks + coalesce(c.newly_blocked_tasks, 0) - coalesce(c.unblocked_tasks, 0),
+         total_tasks = r.total_tasks + coalesce(c.spawned_tasks, 0),
          status = coalesce(c.to_status, r.status), sequence = c.sequence,
          failed_task_id = coalesce(r.failed_task_id, c.failed_task_id),
          finished_at = case when c.to_status in ('COMPLETED', 'FAILED', 'CANCELLED') then m.now end

@@ -1,13 +1,15 @@
 import type { Queryable } from '../db/pool.ts';
 import { addConsequences, writeTransition } from './consequences.ts';
 import { lockRunsById } from './lock-runs.sql.ts';
-import { type RunTask, readRunTasks } from './read-run-tasks.sql.ts';
+import { type RunTask, readRunTasks, readTasks } from './read-run-tasks.sql.ts';
 import { takePlaces } from './take-places.sql.ts';
 import { TransitionBuilder } from './transition-builder.ts';
 
 export interface CancelRequest {
   runIds: readonly string[];
-  /** Which of the tasks of these runs that are not over are cancelled. */
+  /** Which tasks of these runs; null is all. */
+  taskIds: readonly string[] | null;
+  /** Of these the ones that are not over and that this chooses are cancelled. */
   chooses: (task: RunTask) => boolean;
   /** The runs as a whole are cancelled: whatever comes to be in them ends with them. */
   wholeRuns: boolean;
@@ -31,13 +33,14 @@ update runplane.leases set cancel_deadline = runplane.clock() + make_interval(se
  * asked; those that were asked before are left alone.
  */
 export async function cancelTasks(tx: Queryable, request: CancelRequest): Promise<string[]> {
-  const { runIds, chooses, wholeRuns, reason } = request;
+  const { runIds, taskIds, chooses, wholeRuns, reason } = request;
   const runs = await lockRunsById(tx, runIds);
   if (wholeRuns) {
     await tx.query({ name: 'mark-runs-cancelled', text: markRunsSql, values: [runIds] });
     for (const run of runs.values()) run.cancelRequested = true;
   }
-  const chosen = (await readRunTasks(tx, runIds)).filter(
+  const tasks = taskIds === null ? await readRunTasks(tx, runIds) : await readTasks(tx, taskIds);
+  const chosen = tasks.filter(
     (task) => (task.state === 'OPEN' || task.state === 'BLOCKED') && !task.cancelRequested && chooses(task),
   );
   const open = chosen.filter((task) => task.state === 'OPEN');

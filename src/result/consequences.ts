@@ -1,44 +1,59 @@
 import type { Queryable } from '../db/pool.ts';
 import { dependencyFailed, inputTemplateFailed } from '../domain/execution-error.ts';
 import { applyTransition, releaseSerialTasks } from './apply-transition.sql.ts';
+import type { SpawnedRow } from './check-spawn.ts';
+import { followTrees } from './follow-trees.ts';
 import { leaveDeadLetters } from './leave-dead-letters.sql.ts';
 import type { LockedRun } from './lock-runs.sql.ts';
-import { type RunTask, readRunTasks } from './read-run-tasks.sql.ts';
+import { type RunTask, readKindsOfEnds, readRunTasks } from './read-run-tasks.sql.ts';
 import { renderInputs } from './render-inputs.ts';
 import { finishedRunStatus, resolveDependents } from './resolve-dependents.ts';
+import { countSteps, writeStepCounts } from './step-counts.sql.ts';
 import type { TransitionBuilder } from './transition-builder.ts';
 
 /**
- * Adds what follows from the tasks that end: the steps that waited for them, and the status of their runs. In some runs
- * nothing ends now and something may follow all the same: in one that begins, what waits for nothing; in one that is
- * repaired, what should have followed long ago.
+ * Adds what follows from the tasks that end or are spawned: for the steps that wait, and for the status of their runs. In
+ * some runs nothing ends now and something may follow all the same: in one that begins, what waits for nothing; in one
+ * that is repaired, what should have followed long ago. In these no counts are believed.
  */
 export async function addConsequences(
   tx: Queryable,
   builder: TransitionBuilder,
   runs: ReadonlyMap<string, LockedRun>,
-  alsoIn: ReadonlySet<string> = new Set(),
+  {
+    spawned = [],
+    alsoIn = new Set(),
+  }: { spawned?: readonly SpawnedRow[]; alsoIn?: ReadonlySet<string> } = {},
 ): Promise<void> {
   const touched = [...runs.values()].filter(
     (run) => builder.endedIn(run.id).length > 0 || mustCancel(run) || alsoIn.has(run.id),
   );
+  const isCounted = (run: LockedRun): boolean => run.hasSpawned && !alsoIn.has(run.id);
+  builder.uncounted.push(...touched.filter((run) => run.hasSpawned && !isCounted(run)).map((run) => run.id));
+  const trees = touched.filter(isCounted).map((run) => run.id);
+  if (trees.length > 0) await followTrees(tx, builder, trees, spawned);
   // Where nothing waits and no other task is, what is known already decides.
   const unknown = touched.filter((run) => {
     const ended = builder.endedIn(run.id).length;
-    return run.blockedTasks > 0 || (run.openTasks === ended && run.totalTasks > ended);
+    return !isCounted(run) && (run.blockedTasks > 0 || (run.openTasks === ended && run.totalTasks > ended));
   });
   const byRun = new Map<string, RunTask[]>(unknown.map((run) => [run.id, []]));
   for (const task of await readRunTasks(tx, [...byRun.keys()])) byRun.get(task.runId)?.push(task);
   for (const tasks of byRun.values()) follow(builder, tasks);
 
   await unblock(tx, builder, byRun);
+  const isOver = (run: LockedRun): boolean =>
+    run.openTasks + builder.spawnedIn(run.id).total === builder.endedIn(run.id).length;
+  const endsBefore = await readKindsOfEnds(
+    tx,
+    touched.filter((run) => isCounted(run) && isOver(run)).map((run) => run.id),
+  );
   for (const run of touched) {
     const ended = builder.endedIn(run.id);
-    const over = run.openTasks === ended.length;
-    const states = byRun.get(run.id) ?? ended;
+    const states = byRun.get(run.id) ?? [...ended, ...(endsBefore.get(run.id) ?? [])];
     builder.addRun(
       run,
-      over ? finishedRunStatus(states, run.cancelRequested) : mustCancel(run) ? 'CANCELLING' : null,
+      isOver(run) ? finishedRunStatus(states, run.cancelRequested) : mustCancel(run) ? 'CANCELLING' : null,
     );
   }
 }
@@ -50,6 +65,8 @@ const mustCancel = (run: LockedRun): boolean =>
 /** Writes all that was decided, under the locks that were taken to decide it. */
 export async function writeTransition(tx: Queryable, builder: TransitionBuilder): Promise<void> {
   await applyTransition(tx, builder.transition);
+  await writeStepCounts(tx, builder.stepCounts);
+  await countSteps(tx, builder.uncounted);
   await releaseSerialTasks(tx, builder.endedSerialTasks);
   await leaveDeadLetters(tx, builder.deadLetters);
 }

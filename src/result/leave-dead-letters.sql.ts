@@ -4,7 +4,7 @@ import { newUuid } from '../domain/ids.ts';
 import type { Json } from '../domain/json.ts';
 
 const readSql = `
-select t.id as "taskId", r.labels, coalesce(t.input, r.config) as input
+select t.id as "taskId", coalesce(t.labels, r.labels) as labels, coalesce(t.input, r.config) as input
   from runplane.tasks t join runplane.runs r on r.id = t.run_id where t.id = any($1)`;
 
 // A task has at most one dead letter for ever: failing again after a replay is the same letter, grown.

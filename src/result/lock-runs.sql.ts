@@ -8,6 +8,8 @@ export interface LockedRun {
   openTasks: number;
   blockedTasks: number;
   totalTasks: number;
+  /** Its steps are counted in run_steps. */
+  hasSpawned: boolean;
   sequence: number;
   cancelRequested: boolean;
 }
@@ -16,7 +18,7 @@ export interface LockedRun {
 // document, which is read faster than as many rows.
 const lockRuns = (ids: string): string => `
 select json_agg(x) as runs from (
-select r.id, r.status, r.open_tasks as "openTasks", r.blocked_tasks as "blockedTasks", r.total_tasks as "totalTasks", r.sequence,
+select r.id, r.status, r.open_tasks as "openTasks", r.blocked_tasks as "blockedTasks", r.total_tasks as "totalTasks", r.has_spawned as "hasSpawned", r.sequence,
        r.cancel_requested_at is not null as "cancelRequested"
   from runplane.runs r where r.id = any(${ids})
  order by r.id for no key update) x`;

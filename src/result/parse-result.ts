@@ -5,6 +5,7 @@ import { InvalidInputError } from '../domain/problems.ts';
 import type { ErrorKind } from '../domain/retry-policy.ts';
 import type { ResultStatus } from '../domain/status.ts';
 import { cutBytes, parseName, parseOptionalName } from '../domain/text.ts';
+import { parseSpawn, type SpawnedTask } from './parse-spawn.ts';
 import { type ModelUsage, parseUsage } from './parse-usage.ts';
 import type { ExecutionErrorInput, MaterializationInput, ReportResultInput } from './types.ts';
 
@@ -32,6 +33,8 @@ export interface Report {
   traceId: string | null;
   externalRunId: string | null;
   materializations: Materialization[];
+  /** Tasks that it asks for. */
+  spawn: SpawnedTask[];
   sanitized: boolean;
   /** SHA-256 in hexadecimal. */
   digest: string;
@@ -47,6 +50,7 @@ export function parseReport(
     maxBytes: limits.resultJsonBytes,
   });
   const error = input.status === 'FAILED' ? parseError(input.error) : null;
+  const spawn = parseSpawn(input.spawn, input.status);
   const { confidence = null } = input;
   if (confidence !== null && !(confidence >= 0 && confidence <= 1)) {
     throw new InvalidInputError('confidence', 'confidence must be from 0 to 1.');
@@ -60,11 +64,12 @@ export function parseReport(
     traceId: parseOptionalName(input.traceId, 'traceId'),
     externalRunId: parseOptionalName(input.externalRunId, 'externalRunId'),
     materializations: (input.materializations ?? []).map(parseMaterialization),
+    spawn: spawn.value,
   };
   return {
     ...content,
     attemptId,
-    sanitized: output.repaired || (error?.repaired ?? false),
+    sanitized: output.repaired || spawn.repaired || (error?.repaired ?? false),
     digest: digestFields({
       ...content,
       usage: content.usage.map((u) => ({ ...u, at: u.at?.toISOString() ?? null })),

@@ -1,4 +1,5 @@
 import type { Queryable } from '../db/pool.ts';
+import type { InvalidInput } from '../domain/problems.ts';
 import { type AttemptHistory, isProviderKind } from '../domain/retry-policy.ts';
 import type { TaskStatus } from '../domain/status.ts';
 import { bookUsage } from './book-usage.sql.ts';
@@ -10,6 +11,7 @@ import { materialize, type Produced } from './materialize.sql.ts';
 import type { Report } from './parse-result.ts';
 import { type AttemptRow, lockLeases, readAttempts, readHistories } from './read-attempts.sql.ts';
 import { rememberReports } from './remember-reports.sql.ts';
+import { type Spawning, spawnTasks } from './spawn-tasks.ts';
 import { type Place, takePlaces } from './take-places.sql.ts';
 import { TransitionBuilder } from './transition-builder.ts';
 
@@ -23,6 +25,8 @@ export interface AttemptEnding {
 export type Recorded =
   | { answer: 'APPLIED' | 'REPLAYED' | 'SUPERSEDED'; taskId: string; taskStatus: TaskStatus }
   | { answer: 'CONFLICT' | 'UNKNOWN' | 'NOTHING' }
+  /** What it spawns is impossible: nothing changed, the attempt goes on. */
+  | { answer: 'REFUSED'; problem: InvalidInput }
   /** Another attempt of the same task is in the group: it comes first, this one again after it. */
   | { answer: 'AGAIN' };
 
@@ -38,9 +42,12 @@ export async function recordEndings(tx: Queryable, endings: readonly AttemptEndi
   await lockLeases(tx, endings.filter(({ report }) => report === null).map(idOf));
   const mayRepeat = endings.filter(({ report }) => report?.status !== 'COMPLETED').map(idOf);
   const attempts = new Map((await readAttempts(tx, ids, mayRepeat)).map((row) => [row.attemptId, row]));
-  const decided = await decide(tx, endings, attempts);
+  const all = await decide(tx, endings, attempts);
+  const { rows: spawned, delays, refused } = await spawnTasks(tx, all.flatMap(spawning), runs);
+  const decided = refused.size === 0 ? all : all.filter(({ row }) => !refused.has(row.taskId));
 
   const builder = new TransitionBuilder();
+  builder.addSpawned(spawned, delays);
   const late = decided.filter(({ decision }) => decision.answer === 'APPLIED' && decision.late);
   const places =
     late.length > 0
@@ -52,16 +59,19 @@ export async function recordEndings(tx: Queryable, endings: readonly AttemptEndi
   for (const { row, report, decision } of decided)
     builder.addDecision(row, report, decision, places.get(row.taskId));
 
-  await addConsequences(tx, builder, runs);
+  await addConsequences(tx, builder, runs, { spawned });
   await writeTransition(tx, builder);
   await rememberReports(tx, decided.flatMap(lateReport));
   await bookUsage(tx, decided.flatMap(usageToBook));
   await materialize(tx, decided.flatMap(production));
 
   const byAttempt = new Map(decided.map((d) => [d.row.attemptId, d]));
+  const first = new Set(all.map(({ row }) => row.attemptId));
   return endings.map(({ attemptId }) => {
     const row = attempts.get(attemptId);
     if (!row) return { answer: 'UNKNOWN' };
+    const problem = refused.get(row.taskId);
+    if (problem) return first.has(attemptId) ? { answer: 'REFUSED', problem } : { answer: 'AGAIN' };
     const made = byAttempt.get(attemptId);
     if (!made) return { answer: 'AGAIN' };
     const { answer } = made.decision;
@@ -118,6 +128,11 @@ const lateReport = ({ row, report, decision }: Decided) =>
 const usageToBook = ({ row, report, decision }: Decided) =>
   report && (decision.answer === 'APPLIED' || decision.answer === 'SUPERSEDED')
     ? [{ attemptId: row.attemptId, usage: report.usage }]
+    : [];
+
+const spawning = ({ row, report, decision }: Decided): Spawning[] =>
+  report && decision.answer === 'APPLIED' && report.spawn.length > 0
+    ? [{ taskId: row.taskId, runId: row.runId, tasks: report.spawn }]
     : [];
 
 const production = ({ row, report, decision }: Decided): Produced[] =>

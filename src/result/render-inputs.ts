@@ -4,6 +4,7 @@ import type { StepDefinition } from '../domain/job-definition.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { renderTemplate, runContext } from '../domain/template.ts';
 import type { RunTask } from './read-run-tasks.sql.ts';
+import { readSpawnedTasks, type SpawnedList } from './read-spawned-tasks.sql.ts';
 
 export type RenderedInput = { input: { value: Json } | null } | { failure: string };
 
@@ -16,6 +17,7 @@ interface RunRow {
   labels: Record<string, string>;
   priority: number;
   steps: StepDefinition[];
+  hasSpawned: boolean;
   event: EventRow | null;
 }
 interface EventRow extends JsonObject {
@@ -23,7 +25,7 @@ interface EventRow extends JsonObject {
 }
 
 const runsSql = `
-select r.id, j.name as job, r.config, r.correlation_id as "correlationId", r.customer, r.labels, r.priority, v.steps,
+select r.id, j.name as job, r.config, r.correlation_id as "correlationId", r.customer, r.labels, r.priority, v.steps, r.has_spawned as "hasSpawned",
        case when e.id is not null then jsonb_build_object('uuid', e.id, 'topic', e.topic, 'correlationId', e.correlation_id,
          'idempotencyKey', e.idempotency_key, 'customer', e.customer, 'labels', e.labels, 'payload', e.payload) end as event
   from runplane.runs r
@@ -38,6 +40,7 @@ select run_id as "runId", step, state, output, error_code as "errorCode" from ru
 
 /** What ended in the transaction that asks, not yet written. */
 export interface FreshEnd {
+  taskId: string;
   runId: string;
   step: string;
   state: string;
@@ -45,14 +48,16 @@ export interface FreshEnd {
   errorCode: string | null;
 }
 
-/** Renders the inputs of steps whose dependencies are over; keyed by task. */
+/** Renders the inputs of steps whose dependencies are over; keyed by task. Spawned tasks have their input already. */
 export async function renderInputs(
   tx: Queryable,
   tasks: readonly RunTask[],
   fresh: readonly FreshEnd[],
+  spawnedEnds: ReadonlySet<string> = new Set(),
 ): Promise<Map<string, RenderedInput>> {
-  if (tasks.length === 0) return new Map();
-  const runIds = [...new Set(tasks.map((task) => task.runId))];
+  const launched = tasks.filter((task) => !task.spawned);
+  if (launched.length === 0) return new Map();
+  const runIds = [...new Set(launched.map((task) => task.runId))];
   const { rows: runs } = await tx.query<RunRow & Record<string, unknown>>({
     name: 'runs-for-inputs',
     text: runsSql,
@@ -61,21 +66,31 @@ export async function renderInputs(
   const templates = new Map(
     runs.map((run) => [run.id, new Map(run.steps.map((step) => [step.name, step.input]))]),
   );
-  const templated = tasks.filter((task) => (templates.get(task.runId)?.get(task.step) ?? null) !== null);
-  const ends =
-    templated.length > 0 ? await readEnds(tx, [...new Set(templated.map((task) => task.runId))], fresh) : [];
+  const templated = launched.filter((task) => (templates.get(task.runId)?.get(task.step) ?? null) !== null);
+  const templatedRuns = runs.filter(({ id }) => templated.some((task) => task.runId === id));
+  const ends = [
+    ...(await readEnds(tx, templatedRuns)),
+    ...fresh.filter(({ taskId }) => !spawnedEnds.has(taskId)),
+  ];
+  const spawned = await readSpawnedTasks(
+    tx,
+    templatedRuns.filter((run) => run.hasSpawned),
+    templated,
+    fresh,
+  );
   const contexts = new Map(
-    runs.map((run) => [
+    templatedRuns.map((run) => [
       run.id,
       contextOf(
         run,
         ends.filter((end) => end.runId === run.id),
+        spawned.filter((list) => list.runId === run.id),
       ),
     ]),
   );
 
   return new Map(
-    tasks.map((task): [string, RenderedInput] => {
+    launched.map((task): [string, RenderedInput] => {
       const template = templates.get(task.runId)?.get(task.step) ?? null;
       if (template === null) return [task.id, { input: null }];
       const rendered = renderTemplate(template, contexts.get(task.runId) ?? {});
@@ -84,27 +99,35 @@ export async function renderInputs(
   );
 }
 
-async function readEnds(
-  tx: Queryable,
-  runIds: readonly string[],
-  fresh: readonly FreshEnd[],
-): Promise<FreshEnd[]> {
+async function readEnds(tx: Queryable, runs: readonly RunRow[]): Promise<Omit<FreshEnd, 'taskId'>[]> {
+  if (runs.length === 0) return [];
   const { rows } = await tx.query<FreshEnd & Record<string, unknown>>({
     name: 'ends-for-inputs',
     text: outputsSql,
-    values: [runIds],
+    values: [runs.map((run) => run.id)],
   });
-  return [...rows, ...fresh];
+  return rows;
 }
 
-const contextOf = (run: RunRow, ends: readonly FreshEnd[]): Record<string, unknown> => ({
-  config: run.config,
-  run: runContext(run),
-  event: run.event === null ? null : eventContext(run.event),
-  steps: Object.fromEntries(
-    ends.map(({ step, state, output, errorCode }) => [step, { status: state, output, errorCode }]),
-  ),
-});
+const contextOf = (
+  run: RunRow,
+  ends: readonly Omit<FreshEnd, 'taskId'>[],
+  spawned: readonly SpawnedList[],
+): Record<string, unknown> => {
+  const steps = Object.fromEntries(
+    ends.map(({ step, state, output, errorCode }): [string, JsonObject] => [
+      step,
+      { status: state, output, errorCode, tasks: [], tasksCut: false },
+    ]),
+  );
+  for (const { step, tasks, tasksCut } of spawned) steps[step] = { ...steps[step], tasks, tasksCut };
+  return {
+    config: run.config,
+    run: runContext(run),
+    event: run.event === null ? null : eventContext(run.event),
+    steps,
+  };
+};
 
 function eventContext({ uuid, ...event }: EventRow): JsonObject {
   return { id: toPublicId('evt', uuid), ...event };

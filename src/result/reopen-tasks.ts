@@ -1,9 +1,11 @@
 import type { Queryable } from '../db/pool.ts';
 import type { IllegalState } from '../domain/problems.ts';
-import { lockRunsById } from './lock-runs.sql.ts';
+import { type LockedRun, lockRunsById } from './lock-runs.sql.ts';
 import { type RunTask, readRunTasks } from './read-run-tasks.sql.ts';
 import { type ReopenedTask, writeReopened } from './reopen-tasks.sql.ts';
-import { isOver, isSatisfied, type TaskNode } from './resolve-dependents.ts';
+import { isOver, isSatisfied } from './resolve-dependents.ts';
+import { addStepWaits, writeStepCounts } from './step-counts.sql.ts';
+import { StepCounts } from './step-counts.ts';
 
 export interface ReopenRequest {
   runIds: readonly string[];
@@ -43,7 +45,27 @@ export async function reopenTasks(
     } else reopened.push(...chooseReopened(own, chosen, refusals));
   }
   await writeReopened(tx, reopened, runs, priority);
+  await countReopened(tx, reopened, runs);
   return { taskIds: reopened.map(({ task }) => task.id), refusals };
+}
+
+/** In runs with spawned tasks: counts them for their steps again, and those that wait do so again. */
+async function countReopened(
+  tx: Queryable,
+  reopened: readonly ReopenedTask[],
+  runs: ReadonlyMap<string, LockedRun>,
+): Promise<void> {
+  const counts = new StepCounts();
+  const counted = reopened.filter(({ task }) => runs.get(task.runId)?.hasSpawned);
+  const waiting = counted.filter(({ waits }) => waits).map(({ task }) => task);
+  for (const { task } of counted)
+    counts.change(task.runId, task.memberOf, { open: 1, broken: isSatisfied(task) ? 0 : -1 });
+  for (const task of waiting) counts.change(task.runId, task.dependsOn, { joined: -1 });
+  await writeStepCounts(tx, counts);
+  await addStepWaits(
+    tx,
+    waiting.map((task) => task.id),
+  );
 }
 
 /** Of the chosen ones those that can run again, and the steps that wait for them; why not goes to the refusals. */
@@ -56,13 +78,18 @@ function chooseReopened(
   for (;;) {
     const again = new Set([...candidates, ...dependentsOf(candidates, own)]);
     // What is tried again is not over any more: this decides who waits for whom.
-    const after = own.map((task) => (again.has(task) ? { ...task, state: 'OPEN' as const } : task));
-    const reopened = [...again].map((task) => {
-      const dependencies = after.filter(({ step }) => task.dependsOn.includes(step));
-      return { task, dependencies, waits: dependencies.some(({ state }) => !isOver(state)) };
-    });
-    const hopeless = reopened.flatMap(({ task, dependencies, waits }) => {
-      const why = waits ? null : whyHopeless(task, dependencies);
+    const open = new Set<string>();
+    const broken = new Set<string>();
+    for (const task of own) {
+      const steps = again.has(task) || !isOver(task.state) ? open : isSatisfied(task) ? null : broken;
+      if (steps) for (const step of task.memberOf) steps.add(step);
+    }
+    const reopened = [...again].map((task) => ({
+      task,
+      waits: task.dependsOn.some((step) => open.has(step)),
+    }));
+    const hopeless = reopened.flatMap(({ task, waits }) => {
+      const why = waits ? null : whyHopeless(task, broken);
       return why === null ? [] : { task, why };
     });
     if (hopeless.length === 0) return reopened;
@@ -74,12 +101,12 @@ function chooseReopened(
   }
 }
 
-function whyHopeless(task: RunTask, dependencies: readonly TaskNode[]): string | null {
+function whyHopeless(task: RunTask, broken: ReadonlySet<string>): string | null {
   if (task.errorCode === 'INPUT_TEMPLATE_FAILED')
     return 'Its input cannot be rendered for this run; launch the job anew.';
-  const broken = dependencies.find((dependency) => !isSatisfied(dependency));
-  return broken && task.when === 'DEPENDENCIES_COMPLETED'
-    ? `It depends on the step ${broken.step}, which did not complete; retry that one.`
+  const step = task.dependsOn.find((name) => broken.has(name));
+  return step !== undefined && task.when === 'DEPENDENCIES_COMPLETED'
+    ? `It depends on the step ${step}, which did not complete; retry that one.`
     : null;
 }
 
@@ -91,15 +118,15 @@ const refusal = (task: RunTask, message: string): IllegalState => ({
 
 /** Steps that failed because one of these did not complete, and those that failed because of them. */
 function dependentsOf(opened: ReadonlySet<RunTask>, tasks: readonly RunTask[]): RunTask[] {
-  const steps = new Set([...opened].map((task) => task.step));
+  const steps = new Set([...opened].flatMap((task) => task.memberOf));
   const found = new Set<RunTask>();
   for (let before = -1; before !== found.size; ) {
     before = found.size;
     for (const task of tasks) {
-      if (task.deleted || task.errorCode !== 'DEPENDENCY_FAILED') continue;
+      if (found.has(task) || task.deleted || task.errorCode !== 'DEPENDENCY_FAILED') continue;
       if (!task.dependsOn.some((step) => steps.has(step))) continue;
       found.add(task);
-      steps.add(task.step);
+      for (const step of task.memberOf) steps.add(step);
     }
   }
   return [...found];

@@ -6,6 +6,8 @@ type State = 'BLOCKED' | 'OPEN' | 'COMPLETED' | 'FAILED' | 'CANCELLED';
 export interface TaskNode {
   id: string;
   step: string;
+  /** Its own step and those of the tasks above it. */
+  memberOf: readonly string[];
   state: State;
   dependsOn: readonly string[];
   when: StepCondition;
@@ -24,30 +26,56 @@ export const isOver = (state: State): boolean => state !== 'BLOCKED' && state !=
 export const isSatisfied = (task: Pick<TaskNode, 'state' | 'optional'>): boolean =>
   task.state === 'COMPLETED' || (isOver(task.state) && task.optional);
 
-/** Decides what follows for the blocked tasks of a run, through all steps that fail because of others that fail. */
-export function resolveDependents<Task extends TaskNode>(tasks: readonly Task[]): Resolved<Task> {
-  const nodes = tasks.map((task) => ({ task, step: task.step, state: task.state, optional: task.optional }));
-  const byStep = new Map<string, Pick<TaskNode, 'step' | 'state' | 'optional'>[]>();
-  for (const node of nodes) byStep.set(node.step, [...(byStep.get(node.step) ?? []), node]);
+interface Count {
+  /** Members of the step that are not terminal. */
+  open: number;
+  /** Members that ended other than COMPLETED and are not optional. */
+  broken: number;
+}
+
+/**
+ * Decides what follows for blocked tasks from the counts of the steps that they depend on. What fails may end a step for
+ * others: that is for the next look.
+ */
+export function resolveByCounts<Task extends TaskNode>(
+  blocked: readonly Task[],
+  countOf: (task: Task, step: string) => Count | null | undefined,
+): Resolved<Task> {
   const resolved: Resolved<Task> = { unblocked: [], failed: [] };
-  for (let changed = true; changed; ) {
-    changed = false;
-    for (const node of nodes) {
-      if (node.state !== 'BLOCKED') continue;
-      const dependencies = node.task.dependsOn.flatMap((step) => byStep.get(step) ?? []);
-      if (!dependencies.every((dependency) => isOver(dependency.state))) continue;
-      const broken = dependencies.filter((dependency) => !isSatisfied(dependency));
-      if (node.task.when === 'DEPENDENCIES_COMPLETED' && broken.length > 0) {
-        node.state = 'FAILED';
-        resolved.failed.push({ task: node.task, steps: [...new Set(broken.map(({ step }) => step))] });
-        changed = true;
-      } else {
-        node.state = 'OPEN';
-        resolved.unblocked.push(node.task);
-      }
-    }
+  for (const task of blocked) {
+    const counts = task.dependsOn.map((step) => countOf(task, step));
+    if (counts.some((count) => count && count.open > 0)) continue;
+    const broken = task.dependsOn.filter((_, i) => (counts[i]?.broken ?? 0) > 0);
+    if (task.when === 'DEPENDENCIES_COMPLETED' && broken.length > 0)
+      resolved.failed.push({ task, steps: broken });
+    else resolved.unblocked.push(task);
   }
   return resolved;
+}
+
+/** Decides what follows for the blocked tasks of a whole run, through all steps that fail because of others that fail. */
+export function resolveDependents<Task extends TaskNode>(tasks: readonly Task[]): Resolved<Task> {
+  const counts = new Map<string, Count>();
+  const add = (task: Task, open: number, broken: number): void => {
+    for (const step of task.memberOf) {
+      const count = counts.get(step) ?? { open: 0, broken: 0 };
+      counts.set(step, { open: count.open + open, broken: count.broken + broken });
+    }
+  };
+  for (const task of tasks) {
+    if (!isOver(task.state)) add(task, 1, 0);
+    else if (!isSatisfied(task)) add(task, 0, 1);
+  }
+  const resolved: Resolved<Task> = { unblocked: [], failed: [] };
+  for (let blocked = tasks.filter(({ state }) => state === 'BLOCKED'); ; ) {
+    const { unblocked, failed } = resolveByCounts(blocked, (_, step) => counts.get(step));
+    resolved.unblocked.push(...unblocked);
+    resolved.failed.push(...failed);
+    if (failed.length === 0) return resolved;
+    for (const { task } of failed) add(task, -1, task.optional ? 0 : 1);
+    const decided = new Set([...unblocked, ...failed.map(({ task }) => task)]);
+    blocked = blocked.filter((task) => !decided.has(task));
+  }
 }
 
 /** The status of a run all of whose tasks are terminal. */

@@ -68,6 +68,8 @@ export class ResultRecorder implements Results {
           attemptId,
           message: 'This attempt already reported something else; what was stored first stands.',
         };
+      case 'REFUSED':
+        return recorded.problem;
       case 'NOTHING':
       case 'AGAIN':
         throw new Error(`A report cannot be answered ${recorded.answer}.`);

@@ -1,16 +1,18 @@
 import type { ExecutionError } from '../domain/execution-error.ts';
 import type { Json } from '../domain/json.ts';
 import type { RunStatus, TaskStatus } from '../domain/status.ts';
+import type { SpawnedRow } from './check-spawn.ts';
 import type { Decision } from './decide-result.ts';
 import type { LockedRun } from './lock-runs.sql.ts';
 import type { Report } from './parse-result.ts';
 import type { AttemptRow } from './read-attempts.sql.ts';
 import type { RunTask } from './read-run-tasks.sql.ts';
 import type { FreshEnd } from './render-inputs.ts';
+import { StepCounts } from './step-counts.ts';
 import type { Place } from './take-places.sql.ts';
 import type { AttemptEnd, TaskEnd, Transition } from './transition.ts';
 
-interface EndedTask {
+export interface EndedTask {
   taskId: string;
   state: 'COMPLETED' | 'FAILED' | 'CANCELLED';
   optional: boolean;
@@ -23,9 +25,15 @@ export class TransitionBuilder {
   readonly deadLetters: string[] = [];
   readonly endedSerialTasks: string[] = [];
   readonly freshEnds: FreshEnd[] = [];
+  /** Of these, the tasks that were spawned. */
+  readonly spawnedEnds = new Set<string>();
+  readonly stepCounts = new StepCounts();
+  /** Runs whose steps are to be counted when all is written. */
+  readonly uncounted: string[] = [];
   readonly #ended = new Map<string, EndedTask[]>();
   readonly #statuses = new Map<string, TaskStatus>();
   readonly #unblocked = new Map<string, number>();
+  readonly #spawned = new Map<string, { total: number; blocked: number }>();
 
   addDecision(row: AttemptRow, report: Report | null, decision: Decision, place: Place | undefined): void {
     if (decision.answer !== 'APPLIED') return;
@@ -74,6 +82,33 @@ export class TransitionBuilder {
     });
   }
 
+  /** Tasks that a result spawned. They are inserted; those that are not blocked take their places. */
+  addSpawned(rows: readonly SpawnedRow[], delays: ReadonlyMap<string, number>): void {
+    for (const row of rows) {
+      const { total, blocked } = this.spawnedIn(row.run_id);
+      const isBlocked = row.depends_on !== null;
+      this.#spawned.set(row.run_id, { total: total + 1, blocked: blocked + (isBlocked ? 1 : 0) });
+      if (isBlocked) continue;
+      const delaySeconds = delays.get(row.id) ?? 0;
+      this.transition.enqueued.push({
+        task_id: row.id,
+        run_id: row.run_id,
+        agent_id: row.agent_id,
+        from_status: null,
+        sequence: 1,
+        attempts: 0,
+        attempt_id: null,
+        attempt_number: null,
+        delay_seconds: delaySeconds,
+        delay_reason: 'NOT_BEFORE',
+        not_before: delaySeconds > 0 ? row.available_at : null,
+        input: null,
+        error_code: null,
+        reason: null,
+      });
+    }
+  }
+
   /** A blocked step that will never run. */
   failBlocked(task: RunTask, error: ExecutionError): void {
     this.#end(
@@ -107,8 +142,12 @@ export class TransitionBuilder {
     if (from === 'BLOCKED') this.#countUnblocked(task.runId);
   }
 
-  /** A blocked step whose dependencies are over. */
-  enqueueBlocked(task: RunTask, input: { value: Json } | null): void {
+  /** A blocked step whose dependencies are over; later says when it may start, if not now. */
+  enqueueBlocked(
+    task: RunTask,
+    input: { value: Json } | null,
+    later: { at: string; delaySeconds: number } | null = null,
+  ): void {
     this.#statuses.set(task.id, 'ENQUEUED');
     this.#countUnblocked(task.runId);
     this.transition.enqueued.push({
@@ -120,8 +159,9 @@ export class TransitionBuilder {
       attempts: 0,
       attempt_id: null,
       attempt_number: null,
-      delay_seconds: 0,
+      delay_seconds: later?.delaySeconds ?? 0,
       delay_reason: 'NOT_BEFORE',
+      not_before: later?.at,
       input,
       error_code: null,
       reason: null,
@@ -131,9 +171,12 @@ export class TransitionBuilder {
   /** A run follows its tasks; status null leaves it as it is. */
   addRun(run: LockedRun, status: RunStatus | null): void {
     const ended = this.endedIn(run.id);
+    const spawned = this.#spawned.get(run.id);
     this.transition.runs.push({
       run_id: run.id,
       closed_tasks: ended.length,
+      spawned_tasks: spawned?.total,
+      newly_blocked_tasks: spawned?.blocked,
       unblocked_tasks: this.#unblocked.get(run.id),
       to_status: status,
       from_status: status === null ? null : run.status,
@@ -144,6 +187,10 @@ export class TransitionBuilder {
 
   endedIn(runId: string): readonly EndedTask[] {
     return this.#ended.get(runId) ?? [];
+  }
+
+  spawnedIn(runId: string): { total: number; blocked: number } {
+    return this.#spawned.get(runId) ?? { total: 0, blocked: 0 };
   }
 
   statusOf(taskId: string): TaskStatus | undefined {
@@ -216,6 +263,7 @@ export class TransitionBuilder {
     if (ended) ended.push(end);
     else this.#ended.set(task.runId, [end]);
     this.freshEnds.push({
+      taskId: task.taskId,
       runId: task.runId,
       step: task.step,
       state: to,

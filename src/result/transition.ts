@@ -45,7 +45,8 @@ export interface TaskEnqueued {
   task_id: string;
   run_id: string;
   agent_id: string;
-  from_status: TaskStatus;
+  /** Null: it was spawned just now. */
+  from_status: TaskStatus | null;
   sequence: number;
   /** Attempts so far. */
   attempts: number;
@@ -54,6 +55,8 @@ export interface TaskEnqueued {
   /** 0 is at once. */
   delay_seconds: number;
   delay_reason: 'NOT_BEFORE' | 'RETRY_BACKOFF';
+  /** When the delay ends, where that was asked for as a time. */
+  not_before?: string | null | undefined;
   /** The rendered input of an unblocked step; null leaves the input as it is. */
   input: { value: Json } | null;
   error_code: string | null;
@@ -64,6 +67,9 @@ export interface RunChangeRow {
   run_id: string;
   closed_tasks: number;
   unblocked_tasks?: number | undefined;
+  /** New tasks of the run, and those of them that are blocked. */
+  spawned_tasks?: number | undefined;
+  newly_blocked_tasks?: number | undefined;
   /** Null: the status stays. */
   to_status: RunStatus | null;
   from_status: RunStatus | null;

@@ -1,6 +1,8 @@
+import type { StepCondition } from '../domain/job-definition.ts';
 import type { InvalidInput, LeaseTokenInvalid, ResultConflict, Unavailable } from '../domain/problems.ts';
 import type { ErrorKind } from '../domain/retry-policy.ts';
 import type { ResultStatus, TaskStatus } from '../domain/status.ts';
+import type { LabelInput } from '../domain/text.ts';
 
 export interface ModelUsageInput {
   model?: string | null;
@@ -31,6 +33,22 @@ export interface MaterializationInput {
   metadata?: unknown;
 }
 
+/** A task that a result asks for, in the same run. */
+export interface SpawnTaskInput {
+  step: string;
+  agent: string;
+  input?: unknown;
+  dependsOn?: readonly string[] | null;
+  when?: StepCondition | null;
+  optional?: boolean | null;
+  priority?: number | null;
+  estimatedTokens?: number | null;
+  maxAttempts?: number | null;
+  serialKey?: string | null;
+  labels?: readonly LabelInput[] | null;
+  availableAt?: Date | null;
+}
+
 /** A result as a worker reports it; nothing in it is checked yet. attemptId is the public id. */
 export interface ReportResultInput {
   attemptId: string;
@@ -43,6 +61,7 @@ export interface ReportResultInput {
   traceId?: string | null;
   externalRunId?: string | null;
   materializations?: readonly MaterializationInput[] | null;
+  spawn?: readonly SpawnTaskInput[] | null;
 }
 
 export interface ReportResultSuccess {

@@ -46,17 +46,20 @@ const invariants: Record<string, string> = {
       union all select 'materialization', task_id from runplane.materializations) x
      where not exists (select from runplane.tasks t where t.id = x.task_id)`,
   'the change log is in order by its numbers and says who came before': `
-    select a.id from runplane.change_log a join runplane.change_log b
-      on b.run_id = a.run_id and b.task_id is not distinct from a.task_id and b.sequence = a.sequence - 1
-     where b.id > a.id or b.xid >= a.seen_before and b.xid <> a.xid`,
+    select a.id from (
+      select id, xid, seen_before, lag(id) over object as id_before, lag(xid) over object as xid_before
+        from runplane.change_log window object as (partition by run_id, task_id order by sequence)) a
+     where a.id_before > a.id or a.xid_before >= a.seen_before and a.xid_before <> a.xid`,
   'the last change is the status of the task': `
     select t.id, t.state, c.to_status from runplane.tasks t
-      join lateral (select to_status from runplane.change_log c where c.task_id = t.id order by sequence desc limit 1) c on true
+      join (select distinct on (task_id) task_id, to_status from runplane.change_log where task_id is not null
+             order by task_id, sequence desc) c on c.task_id = t.id
      where c.to_status::text <> case when t.state <> 'OPEN' then t.state::text
        when exists (select from runplane.leases l where l.task_id = t.id) then 'PROCESSING' else 'ENQUEUED' end`,
   'the last change is the status of the run': `
     select r.id, r.status, c.to_status, r.sequence, c.sequence from runplane.runs r
-      join lateral (select to_status, sequence from runplane.change_log c where c.run_id = r.id and c.task_id is null order by sequence desc limit 1) c on true
+      join (select distinct on (run_id) run_id, to_status, sequence from runplane.change_log where task_id is null
+             order by run_id, sequence desc) c on c.run_id = r.id
      where c.to_status::text <> r.status::text or c.sequence <> r.sequence`,
   'a run counts its tasks': `
     select r.id, r.open_tasks, r.blocked_tasks, r.total_tasks from runplane.runs r join lateral (
@@ -70,7 +73,35 @@ const invariants: Record<string, string> = {
       exists (select from runplane.leases l where l.run_id = r.id) or exists (select from runplane.attempts a where a.run_id = r.id))`,
   'a blocked task waits for a step that is not over': `
     select t.id from runplane.tasks t where t.state = 'BLOCKED' and not exists (
-      select from runplane.tasks d where d.run_id = t.run_id and d.step = any(t.depends_on) and d.state in ('OPEN', 'BLOCKED'))`,
+      select from runplane.tasks d where d.run_id = t.run_id and coalesce(d.member_of, array[d.step]) && t.depends_on and d.state in ('OPEN', 'BLOCKED'))`,
+  'the steps of a run with spawned tasks are counted, and of no other': `
+    with members as (
+      select t.run_id, m.step, count(*) filter (where t.finished_at is null) as open,
+             count(*) filter (where t.state in ('FAILED', 'CANCELLED') and not t.optional) as broken
+        from runplane.tasks t join runplane.runs r on r.id = t.run_id and r.has_spawned
+       cross join unnest(coalesce(t.member_of, array[t.step])) m(step) group by t.run_id, m.step),
+    joins as (
+      select t.run_id, d.step, count(*) as joined from runplane.tasks t cross join unnest(t.depends_on) d(step)
+       where t.state <> 'BLOCKED' group by t.run_id, d.step)
+    select * from (
+      select m.run_id, m.step, m.open, m.broken, coalesce(j.joined, 0) as joined
+        from members m left join joins j on j.run_id = m.run_id and j.step = m.step) m
+      full join runplane.run_steps s on s.run_id = m.run_id and s.step = m.step
+     where (m.open, m.broken, m.joined) is distinct from (s.open::bigint, s.broken::bigint, s.joined::bigint)`,
+  'who waits for a step of a run with spawned tasks is written down, and nobody else': `
+    with waits as (
+      select t.run_id, m.step as waiting_step, d.step, t.id as task_id from runplane.tasks t
+        join runplane.runs r on r.id = t.run_id and r.has_spawned
+       cross join unnest(coalesce(t.member_of, array[t.step])) m(step) cross join unnest(t.depends_on) d(step)
+       where t.state = 'BLOCKED')
+    (select * from waits except select run_id, waiting_step, step, task_id from runplane.step_waits) union all
+    (select run_id, waiting_step, step, task_id from runplane.step_waits except select * from waits)`,
+  'a spawned task belongs to the steps above it, and to a completed task of its run': `
+    select t.id from runplane.tasks t left join runplane.tasks p on p.id = t.parent_task_id and p.run_id = t.run_id
+      join runplane.runs r on r.id = t.run_id
+     where t.parent_task_id is not null and (r.has_spawned and p.state = 'COMPLETED'
+       and coalesce(t.member_of, array[t.step]) @> coalesce(p.member_of, array[p.step])) is not true and (r.finished_at is null or p.id is not null and r.has_spawned)
+        or t.parent_task_id is null and t.member_of is not null`,
   'a task that failed for good has one dead letter': `
     select t.id from runplane.tasks t where t.state = 'FAILED' and t.error_code <> 'DEPENDENCY_FAILED'
        and not exists (select from runplane.dead_letters d where d.task_id = t.id) and t.deleted_at is null

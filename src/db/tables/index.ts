@@ -4,5 +4,6 @@ export * from './operations.ts';
 export * from './places.ts';
 export * from './results.ts';
 export * from './throttling.ts';
+export * from './trees.ts';
 export * from './types.ts';
 export * from './work.ts';

@@ -89,6 +89,8 @@ export const runs = runplane.table(
     /** Of these, the ones that wait for other steps. */
     blockedTasks: integer('blocked_tasks').notNull(),
     totalTasks: integer('total_tasks').notNull(),
+    /** Tasks were spawned in it: its steps are counted in run_steps. */
+    hasSpawned: boolean('has_spawned').notNull().default(false),
     /** The task whose failure decided the run. */
     failedTaskId: id('failed_task_id'),
     /** Changes of this run in the change log so far. */
@@ -143,7 +145,12 @@ export const tasks = runplane.table(
     attemptsForgiven: integer('attempts_forgiven').notNull().default(0),
     estimatedTokens: count('estimated_tokens'),
     confidence: doublePrecision('confidence'),
+    /** The task whose result spawned it. */
     parentTaskId: id('parent_task_id'),
+    /** The steps that are not over before it is: its own and those of the tasks above it. Null: only its own. */
+    memberOf: text('member_of').array(),
+    /** The run's labels with its own; null: the run's. */
+    labels: jsonb('labels'),
     /** Changes in the change log; while the task is open the row of its place carries the current number. */
     sequence: integer('sequence').notNull().default(1),
     errorCode: text('error_code'),
@@ -159,7 +166,9 @@ export const tasks = runplane.table(
     deletedAt: at('deleted_at'),
   },
   (t) => [
-    index('tasks_by_run').on(t.runId),
+    index('tasks_by_run').on(t.runId, t.id),
+    index('tasks_by_parent').on(t.parentTaskId, t.id).where(sql`${t.parentTaskId} is not null`),
+    check('tasks_member_of', sql`${t.step} = any(${t.memberOf})`),
     check('tasks_priority', sql`${t.priority} between -1000 and 1000`),
     check('tasks_max_attempts', sql`${t.maxAttempts} >= 1`),
     check('tasks_confidence', sql`${t.confidence} between 0 and 1`),

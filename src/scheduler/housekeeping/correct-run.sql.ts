@@ -1,11 +1,14 @@
 import type { Queryable } from '../../db/pool.ts';
 import { isTerminal } from '../../domain/status.ts';
 import type { LockedRun } from '../../result/lock-runs.sql.ts';
+import { isMiscounted } from '../../result/step-counts.sql.ts';
 
 export interface RunTally {
   open: number;
   blocked: number;
   total: number;
+  /** Its steps are counted, and wrongly. */
+  stepsMiscounted: boolean;
   /** Nothing in the run changed for the threshold. */
   quiet: boolean;
 }
@@ -13,7 +16,7 @@ export interface RunTally {
 const tallySql = `
 with now as materialized (select runplane.clock() - make_interval(secs => $2) as quiet_since)
 select c.open, c.blocked, c.total, r.created_at < n.quiet_since and r.finished_at < n.quiet_since is not false
-       and c.changed_at < n.quiet_since is not false as quiet
+       and c.changed_at < n.quiet_since is not false as quiet, ${isMiscounted('r')} as "stepsMiscounted"
   from runplane.runs r cross join now n cross join lateral (
     select (count(*) filter (where t.state in ('OPEN', 'BLOCKED')))::int as open,
            (count(*) filter (where t.state = 'BLOCKED'))::int as blocked, count(*)::int as total,
@@ -28,7 +31,7 @@ export async function tallyRun(tx: Queryable, runId: string, thresholdSeconds: n
     text: tallySql,
     values: [runId, thresholdSeconds],
   });
-  return rows[0] ?? { open: 0, blocked: 0, total: 0, quiet: false };
+  return rows[0] ?? { open: 0, blocked: 0, total: 0, stepsMiscounted: false, quiet: false };
 }
 
 const correctSql = `

@@ -1,5 +1,6 @@
 import type { Database } from '../../db/pool.ts';
 import { transactionByKey } from '../../db/transaction.ts';
+import { isMiscounted } from '../../result/step-counts.sql.ts';
 import { isDelayedRowOf, isReadyRowOf, placeCount } from './place-conditions.ts';
 
 /** A row of a place that should not be there. It is known by where it is stored, since its key may be the fault. */
@@ -21,7 +22,7 @@ const blocksAStep = 50;
 const runsSql = `
 with now as materialized (select c.at, c.at - make_interval(secs => $2) as quiet_since from (select runplane.clock() as at) c),
 page as materialized (
-  select r.id, r.finished_at, r.created_at, r.open_tasks, r.blocked_tasks, r.total_tasks
+  select r.id, r.finished_at, r.created_at, r.open_tasks, r.blocked_tasks, r.total_tasks, r.has_spawned
     from runplane.runs r where r.id > $1 order by r.id limit ${runsAStep}),
 suspects as materialized (
   select p.id from page p cross join now n cross join lateral (
@@ -31,8 +32,12 @@ suspects as materialized (
    where p.finished_at is null and p.created_at < n.quiet_since and c.changed_at < n.quiet_since is not false
      and (c.open = 0 or (c.open, c.blocked, c.total) <> (p.open_tasks, p.blocked_tasks, p.total_tasks)
        or c.blocked > 0 and exists (
-         select from runplane.tasks b where b.run_id = p.id and b.state = 'BLOCKED' and not exists (
-           select from runplane.tasks d where d.run_id = p.id and d.state in ('OPEN', 'BLOCKED') and d.step = any(b.depends_on)))
+         select from runplane.tasks b where b.run_id = p.id and b.state = 'BLOCKED' and case when p.has_spawned
+           then not exists (select from runplane.run_steps s where s.run_id = p.id and s.open > 0 and s.step = any(b.depends_on))
+           else not exists (
+             select from runplane.tasks d where d.run_id = p.id and d.state in ('OPEN', 'BLOCKED')
+                and coalesce(d.member_of, array[d.step]) && b.depends_on) end)
+       or ${isMiscounted('p')}
        or exists (
          select from runplane.tasks t where t.run_id = p.id and t.state = 'OPEN'
             and (t.available_at < n.quiet_since or t.available_at > n.at) and ${placeCount} <> 1))

@@ -51,10 +51,8 @@ export async function repairRun(tx: Queryable, request: RepairRequest): Promise<
   const miscounted =
     tally.open !== run.openTasks || tally.blocked !== run.blockedTasks || tally.total !== run.totalTasks;
   // A run that changed just now may be at work, and its wrong counters are left for a quiet moment.
-  if (tally.quiet && miscounted) {
-    await correctRun(tx, run, tally);
-    add(repairs, { counters: 1 });
-  }
+  if (tally.quiet && miscounted) await correctRun(tx, run, tally);
+  if (tally.quiet && (miscounted || tally.stepsMiscounted)) add(repairs, { counters: 1 });
 
   const builder = new TransitionBuilder();
   const lost = collect(builder, decided, repairs);
@@ -78,7 +76,7 @@ export async function repairRun(tx: Queryable, request: RepairRequest): Promise<
 }
 
 const follow = (tx: Queryable, builder: TransitionBuilder, run: LockedRun, isQuiet: boolean): Promise<void> =>
-  addConsequences(tx, builder, new Map([[run.id, run]]), new Set(isQuiet ? [run.id] : []));
+  addConsequences(tx, builder, new Map([[run.id, run]]), { alsoIn: new Set(isQuiet ? [run.id] : []) });
 
 interface Decided {
   task: MisplacedTask;

@@ -75,6 +75,15 @@ delete from runplane.idempotency_records i using (
   select k.kind, k.scope, k.key_hash from runplane.idempotency_records k where k.debounced and k.object_id = any($1) limit ${batchRows}) k
  where i.kind = k.kind and i.scope = k.scope and i.key_hash = k.key_hash`;
 
+// What is left of a run is counted no more; nobody waits in a run that is over.
+const deleteStepsSql = `
+with gone as (
+  delete from runplane.run_steps s using (
+    select k.run_id, k.step from runplane.run_steps k where k.run_id = any($1) limit ${batchRows - runsAPage}) k
+   where s.run_id = k.run_id and s.step = k.step
+  returning s.run_id)
+update runplane.runs r set has_spawned = false where r.id in (select g.run_id from gone g)`;
+
 const deleteRunsSql = `
 with gone as (
   delete from runplane.runs r where r.id = any($1) and not exists (select from runplane.tasks t where t.run_id = r.id)
@@ -127,6 +136,8 @@ export function deleteOldRuns(
     if (deletable.length === 0) return { runs: 0, all: true };
     const keys = await tx.query({ name: 'delete-old-keys', text: deleteKeysSql, values: [deletable] });
     if (keys.rowCount) return { runs: 0, all: false };
+    const steps = await tx.query({ name: 'delete-old-steps', text: deleteStepsSql, values: [deletable] });
+    if (steps.rowCount) return { runs: 0, all: false };
     const { rows } = await tx.query<{ whole: string[]; part: string[]; first: string | null }>({
       name: 'choose-old-tasks',
       text: chooseSql,
