@@ -138,3 +138,22 @@ test('no more handlers run at once than the pool has slots', async () => {
   }
   expect(most).toBe(3);
 });
+
+test('a handler spawns tasks with its result; when it asks for the impossible its attempt fails', async () => {
+  await startWith(({ step, input }) => {
+    const { agent } = input as { agent: string };
+    return step === 'a' ? { spawn: [{ step: 'child', agent, input: { agent: 'a' } }] } : { output: step };
+  });
+  const after = await plane.services.changeLog.currentCursor();
+  await plane.launch('one', { config: { agent: 'a' } });
+  for await (const { changes } of plane.services.changeLog.runChanges({ statuses: ['COMPLETED'] }, after))
+    if (changes.length > 0) break;
+  const bad = await launchAndWait('FAILED', { config: { agent: 'nobody' } });
+  expect(await plane.steps(bad)).toEqual({ a: 'FAILED' });
+  expect(
+    await plane.rows('select error_code, error_message from runplane.tasks where run_id = $1', [bad]),
+  ).toEqual([{ error_code: 'INVALID_RESULT', error_message: expect.stringContaining('nobody') }]);
+  expect(await plane.rows('select output from runplane.tasks where parent_task_id is not null')).toEqual([
+    { output: 'child' },
+  ]);
+});
