@@ -95,10 +95,10 @@ export class StepCounts {
   }
 
   #entry(runId: string, step: string): Entry {
-    let steps = this.#runs.get(runId);
-    if (!steps) this.#runs.set(runId, (steps = new Map()));
-    let entry = steps.get(step);
-    if (!entry) steps.set(step, (entry = { stored: undefined, change: { ...none }, grown: false }));
+    const steps = this.#runs.get(runId) ?? new Map<string, Entry>();
+    this.#runs.set(runId, steps);
+    const entry = steps.get(step) ?? { stored: undefined, change: { ...none }, grown: false };
+    steps.set(step, entry);
     return entry;
   }
 }

@@ -10,7 +10,7 @@ import type { RunTask } from './read-run-tasks.sql.ts';
 import type { FreshEnd } from './render-inputs.ts';
 import { StepCounts } from './step-counts.ts';
 import type { Place } from './take-places.sql.ts';
-import type { AttemptEnd, TaskEnd, Transition } from './transition.ts';
+import { type AttemptEnd, enqueuedFirst, type Later, type TaskEnd, type Transition } from './transition.ts';
 
 export interface EndedTask {
   taskId: string;
@@ -90,22 +90,10 @@ export class TransitionBuilder {
       this.#spawned.set(row.run_id, { total: total + 1, blocked: blocked + (isBlocked ? 1 : 0) });
       if (isBlocked) continue;
       const delaySeconds = delays.get(row.id) ?? 0;
-      this.transition.enqueued.push({
-        task_id: row.id,
-        run_id: row.run_id,
-        agent_id: row.agent_id,
-        from_status: null,
-        sequence: 1,
-        attempts: 0,
-        attempt_id: null,
-        attempt_number: null,
-        delay_seconds: delaySeconds,
-        delay_reason: 'NOT_BEFORE',
-        not_before: delaySeconds > 0 ? row.available_at : null,
-        input: null,
-        error_code: null,
-        reason: null,
-      });
+      const later =
+        row.available_at !== null && delaySeconds > 0 ? { at: row.available_at, delaySeconds } : null;
+      const task = { id: row.id, runId: row.run_id, agentId: row.agent_id };
+      this.transition.enqueued.push(enqueuedFirst(task, { from: null, sequence: 1, input: null, later }));
     }
   }
 
@@ -143,29 +131,11 @@ export class TransitionBuilder {
   }
 
   /** A blocked step whose dependencies are over; later says when it may start, if not now. */
-  enqueueBlocked(
-    task: RunTask,
-    input: { value: Json } | null,
-    later: { at: string; delaySeconds: number } | null = null,
-  ): void {
+  enqueueBlocked(task: RunTask, input: { value: Json } | null, later: Later | null = null): void {
     this.#statuses.set(task.id, 'ENQUEUED');
     this.#countUnblocked(task.runId);
-    this.transition.enqueued.push({
-      task_id: task.id,
-      run_id: task.runId,
-      agent_id: task.agentId,
-      from_status: 'BLOCKED',
-      sequence: task.sequence + 1,
-      attempts: 0,
-      attempt_id: null,
-      attempt_number: null,
-      delay_seconds: later?.delaySeconds ?? 0,
-      delay_reason: 'NOT_BEFORE',
-      not_before: later?.at,
-      input,
-      error_code: null,
-      reason: null,
-    });
+    const sequence = task.sequence + 1;
+    this.transition.enqueued.push(enqueuedFirst(task, { from: 'BLOCKED', sequence, input, later }));
   }
 
   /** A run follows its tasks; status null leaves it as it is. */

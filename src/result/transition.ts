@@ -63,6 +63,33 @@ export interface TaskEnqueued {
   reason: string | null;
 }
 
+/** A time that was asked for, and the seconds until then. */
+export interface Later {
+  at: string;
+  delaySeconds: number;
+}
+
+/** A task that was never enqueued before. */
+export const enqueuedFirst = (
+  task: { id: string; runId: string; agentId: string },
+  how: { from: 'BLOCKED' | null; sequence: number; input: { value: Json } | null; later: Later | null },
+): TaskEnqueued => ({
+  task_id: task.id,
+  run_id: task.runId,
+  agent_id: task.agentId,
+  from_status: how.from,
+  sequence: how.sequence,
+  attempts: 0,
+  attempt_id: null,
+  attempt_number: null,
+  delay_seconds: how.later?.delaySeconds ?? 0,
+  delay_reason: 'NOT_BEFORE',
+  not_before: how.later?.at,
+  input: how.input,
+  error_code: null,
+  reason: null,
+});
+
 export interface RunChangeRow {
   run_id: string;
   closed_tasks: number;

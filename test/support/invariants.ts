@@ -4,15 +4,18 @@ import type { Queryable } from '../../src/db/pool.ts';
 /** Each statement selects what breaks one of the rules that always hold; no rows is right. */
 const invariants: Record<string, string> = {
   'an open task has exactly one place, any other none': `
-    select t.id, t.state, p.places from runplane.tasks t cross join lateral (
-      select (select count(*) from runplane.ready_tasks r where r.task_id = t.id)
-           + (select count(*) from runplane.delayed_tasks d where d.task_id = t.id)
-           + (select count(*) from runplane.leases l where l.task_id = t.id)
-           + (select count(*) from runplane.serial_tasks s where s.task_id = t.id and exists (
+    select t.id, t.state, p.places from runplane.tasks t
+      left join (
+        select p.task_id, count(*) as places from (
+          select task_id from runplane.ready_tasks
+          union all select task_id from runplane.delayed_tasks
+          union all select task_id from runplane.leases
+          union all select s.task_id from runplane.serial_tasks s where exists (
                 select from runplane.serial_tasks b where b.agent_id = s.agent_id and b.serial_key = s.serial_key and b.rank < s.rank)
                 and not exists (select from runplane.leases l where l.task_id = s.task_id)
-                and not exists (select from runplane.delayed_tasks d where d.task_id = s.task_id)) as places) p
-     where p.places <> (t.state = 'OPEN')::int`,
+                and not exists (select from runplane.delayed_tasks d where d.task_id = s.task_id)) p
+         group by p.task_id) p on p.task_id = t.id
+     where coalesce(p.places, 0) <> (t.state = 'OPEN')::int`,
   'no place belongs to a task that does not exist': `
     select task_id from (select task_id from runplane.ready_tasks union all select task_id from runplane.delayed_tasks
       union all select task_id from runplane.leases union all select task_id from runplane.serial_tasks) p
