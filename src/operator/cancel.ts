@@ -55,7 +55,6 @@ export const createCancels = (context: ActionsContext): Cancels => ({
       if (before === 'CANCELLING') return { kind: 'RunActionSuccess', runId: input.runId, runStatus: before };
       await cancelTasks(tx, {
         runIds: [input.runId],
-        taskIds: null,
         chooses: (task) => task.cancellable,
         wholeRuns: true,
         reason,
@@ -90,7 +89,6 @@ export const createCancels = (context: ActionsContext): Cancels => ({
       change: async (tx, ids, reason) => {
         await cancelTasks(tx, {
           runIds: ids,
-          taskIds: null,
           chooses: (task) => task.cancellable,
           wholeRuns: true,
           reason,

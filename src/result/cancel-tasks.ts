@@ -7,8 +7,8 @@ import { TransitionBuilder } from './transition-builder.ts';
 
 export interface CancelRequest {
   runIds: readonly string[];
-  /** Which tasks of these runs; null is all. */
-  taskIds: readonly string[] | null;
+  /** Which tasks of these runs; absent is all. */
+  taskIds?: readonly string[];
   /** Of these the ones that are not over and that this chooses are cancelled. */
   chooses: (task: RunTask) => boolean;
   /** The runs as a whole are cancelled: whatever comes to be in them ends with them. */
@@ -39,7 +39,7 @@ export async function cancelTasks(tx: Queryable, request: CancelRequest): Promis
     await tx.query({ name: 'mark-runs-cancelled', text: markRunsSql, values: [runIds] });
     for (const run of runs.values()) run.cancelRequested = true;
   }
-  const tasks = taskIds === null ? await readRunTasks(tx, runIds) : await readTasks(tx, taskIds);
+  const tasks = taskIds ? await readTasks(tx, taskIds) : await readRunTasks(tx, runIds);
   const chosen = tasks.filter(
     (task) => (task.state === 'OPEN' || task.state === 'BLOCKED') && !task.cancelRequested && chooses(task),
   );
