@@ -19,12 +19,14 @@ marked as (
   update runplane.runs set has_spawned = true where id = any($1) and not has_spawned),
 joins as materialized (
   select o.run_id, d.step, count(*) as joined from own o cross join unnest(o.depends_on) d(step) where o.state <> 'BLOCKED' group by 1, 2),
+members as materialized (
+  select o.run_id, m.step, count(*) filter (where o.state in ('BLOCKED', 'OPEN')) as open,
+         count(*) filter (where o.state in ('FAILED', 'CANCELLED') and not o.optional) as broken
+    from own o cross join unnest(o.member_of) m(step) group by 1, 2),
 counted as (
   insert into runplane.run_steps (run_id, step, open, broken, joined)
-  select o.run_id, m.step, count(*) filter (where o.state in ('BLOCKED', 'OPEN')),
-         count(*) filter (where o.state in ('FAILED', 'CANCELLED') and not o.optional),
-         coalesce((select j.joined from joins j where j.run_id = o.run_id and j.step = m.step), 0)
-    from own o cross join unnest(o.member_of) m(step) group by o.run_id, m.step)
+  select m.run_id, m.step, m.open, m.broken, coalesce(j.joined, 0)
+    from members m left join joins j on j.run_id = m.run_id and j.step = m.step)
 insert into runplane.step_waits (run_id, waiting_step, step, task_id)
 select o.run_id, m.step, d.step, o.id from own o cross join unnest(o.member_of) m(step) cross join unnest(o.depends_on) d(step)
  where o.state = 'BLOCKED'`;

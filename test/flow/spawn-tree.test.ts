@@ -5,6 +5,7 @@ import { parseReport } from '../../src/result/parse-result.ts';
 import { recordEndings } from '../../src/result/record-endings.ts';
 import type { SpawnTaskInput } from '../../src/result/types.ts';
 import { actor, ControlPlane } from '../support/control-plane.ts';
+import { expectInvariants } from '../support/invariants.ts';
 import { count } from '../support/tier.ts';
 
 let plane: ControlPlane;
@@ -95,4 +96,49 @@ test('a run with many spawned tasks is cancelled as a whole, and tried again', a
   expect(await plane.rows('select count(*)::int as n from runplane.ready_tasks')).toEqual([
     { n: Math.min(10_000, cancelled.length) - 1 },
   ]);
+});
+
+test('a rerun of what failed takes the rest of the tree over, and joins it anew', async () => {
+  await plane.job('told', [
+    'split',
+    { name: 'merge', agent: 'merge', dependsOn: ['split'], input: { $eval: 'steps.split.tasks' } },
+  ]);
+  const old = await plane.launch('told');
+  const end = async (
+    agent: string,
+    spawn: SpawnTaskInput[],
+    status: 'COMPLETED' | 'FAILED' = 'COMPLETED',
+  ) => {
+    const [task] = await plane.claim([agent], 1);
+    if (!task) throw new Error(`nothing to claim for ${agent}`);
+    const error = { code: 'NO', kind: 'PERMANENT' as const };
+    return plane.report(task, status === 'FAILED' ? { status, error } : { status, output: agent, spawn });
+  };
+  await end('split', spawned('page', 2));
+  await end('page', [{ step: 'line', agent: 'line', labels: [{ key: 'k', value: 'v' }] }]);
+  await end('page', []);
+  await end('line', [], 'FAILED');
+  expect(await plane.run(old)).toMatchObject({ status: 'FAILED' });
+  const outcome = await plane.services.actions.rerun({ runId: old }, actor);
+  if (outcome.kind !== 'LaunchRunSuccess') throw new Error(outcome.message);
+  const { runId } = outcome;
+  expect(await plane.steps(runId)).toEqual({
+    split: 'COMPLETED',
+    page: 'COMPLETED',
+    line: 'ENQUEUED',
+    merge: 'BLOCKED',
+  });
+  await expectInvariants(plane.database.db);
+  const [line] = await plane.claim(['line'], 1);
+  expect(line?.labels).toEqual({ k: 'v' });
+  await plane.report(line as Assignment, { status: 'COMPLETED', output: 'line', spawn: spawned('page', 1) });
+  expect(await plane.steps(runId)).toMatchObject({ merge: 'BLOCKED' });
+  await end('page', []);
+  const [merge] = await plane.claim(['merge'], 1);
+  const seen = (merge?.input ?? []) as { step: string; output: string }[];
+  expect(seen.map(({ step, output }) => [step, output])).toEqual(
+    ['page', 'page', 'line', 'page'].map((name) => [name, name]),
+  );
+  await plane.report(merge as Assignment, { status: 'COMPLETED' });
+  expect(await plane.run(runId)).toEqual({ status: 'COMPLETED', openTasks: 0 });
 });
