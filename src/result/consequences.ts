@@ -85,7 +85,7 @@ async function unblock(
       unblocked.push(...ready);
     }
     again = false;
-    const inputs = await renderInputs(tx, unblocked, builder.freshEnds);
+    const inputs = await renderInputs(tx, unblocked, builder.freshEnds, builder.spawnedEnds);
     for (const task of unblocked) {
       const rendered = inputs.get(task.id);
       if (rendered && 'failure' in rendered) {
@@ -100,5 +100,8 @@ async function unblock(
 
 /** Brings tasks as they were read to what the transition makes of them. */
 function follow(builder: TransitionBuilder, tasks: readonly RunTask[]): void {
-  for (const task of tasks) task.state = builder.stateOf(task.id) ?? task.state;
+  for (const task of tasks) {
+    task.state = builder.stateOf(task.id) ?? task.state;
+    if (task.spawned) builder.spawnedEnds.add(task.id);
+  }
 }

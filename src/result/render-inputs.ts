@@ -53,7 +53,7 @@ export async function renderInputs(
   tx: Queryable,
   tasks: readonly RunTask[],
   fresh: readonly FreshEnd[],
-  spawnedEnds: ReadonlySet<string> = new Set(),
+  spawnedEnds: ReadonlySet<string>,
 ): Promise<Map<string, RenderedInput>> {
   const launched = tasks.filter((task) => !task.spawned);
   if (launched.length === 0) return new Map();

@@ -25,7 +25,7 @@ export class TransitionBuilder {
   readonly deadLetters: string[] = [];
   readonly endedSerialTasks: string[] = [];
   readonly freshEnds: FreshEnd[] = [];
-  /** Of these, the tasks that were spawned. */
+  /** Spawned tasks, at least those of them. */
   readonly spawnedEnds = new Set<string>();
   readonly stepCounts = new StepCounts();
   /** Runs whose steps are to be counted when all is written. */

@@ -425,3 +425,17 @@ test('a replica that is killed in the middle leaves each run repaired or as it w
   await keepHouse('62 minutes');
   expect(await completed()).toBe(n);
 });
+
+test('the steps of a run with spawned tasks are counted anew, and what waited for them in vain goes on', async () => {
+  const run = await plane.launch('two');
+  const [task] = await plane.claim(['a'], 1);
+  if (!task) throw new Error('nothing to claim');
+  await plane.report(task, { status: 'COMPLETED', spawn: [{ step: 'c', agent: 'a' }] });
+  await plane.rows('update runplane.run_steps set open = open + 1 where run_id = $1', [run]);
+  await complete();
+  expect(await plane.steps(run)).toEqual({ a: 'COMPLETED', b: 'BLOCKED', c: 'COMPLETED' });
+  expect(await keepHouse()).toEqual({ counters: 1, unblockedTasks: 1 });
+  expect(await plane.steps(run)).toMatchObject({ b: 'ENQUEUED' });
+  await expectInvariants(plane.database.db);
+  expect(await keepHouse('2 hours')).toEqual({});
+});

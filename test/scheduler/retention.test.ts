@@ -340,3 +340,20 @@ test('audit entries go by their age', async () => {
   expect(await retain(366, shipped)).toEqual({ auditEntries: 2 });
   expect(await plane.rows('select target from runplane.audit_entries')).toEqual([{ target: 'b' }]);
 });
+
+test('a run with spawned tasks goes with what was counted of its steps, in parts too', async () => {
+  const run = await plane.launch('one');
+  const [task] = await plane.claim(['a'], 1);
+  if (!task) throw new Error('nothing to claim');
+  const spawn = Array.from({ length: 1000 }, () => ({ step: 'b', agent: 'a' }));
+  await plane.report(task, { status: 'COMPLETED', spawn });
+  await plane.services.actions.cancelRun({ runId: run }, actor);
+  await setClockAhead(plane.database.db, '31 days');
+  const page = await findOldRuns(plane.database.db, 30, null);
+  expect(page.ids).toEqual([run]);
+  expect(await deleteOldRuns(plane.database.db, 30, [run])).toEqual({ runs: 0, all: false });
+  await expectInvariants(plane.database.db);
+  expect(await retain(31, { runs: 30 })).toMatchObject({ runs: 1 });
+  expect(await plane.rows('select run_id from runplane.run_steps')).toEqual([]);
+  expect(await plane.rows('select id from runplane.tasks')).toEqual([]);
+});
