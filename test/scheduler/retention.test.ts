@@ -19,7 +19,7 @@ afterEach(() => plane.stop());
 const shipped: RetentionDays = { runs: 30, events: 30, changeLog: 7, audit: 365 };
 const keepAll: RetentionDays = { runs: 0, events: 0, changeLog: 0, audit: 0 };
 
-/** A round so many days later; answers what it said that it deleted, but for workers, who always go. */
+/** A round so many days later; answers what it said that it deleted, but for workers and turns, which always go. */
 async function retain(days: number, retentionDays: Partial<RetentionDays>): Promise<Record<string, number>> {
   await setClockAhead(plane.database.db, `${days} days`);
   let said: object = {};
@@ -32,7 +32,11 @@ async function retain(days: number, retentionDays: Partial<RetentionDays>): Prom
     log: { info: (fields) => void (said = fields) },
   });
   await runRound(plane.database.db, 'retention', duty);
-  return Object.fromEntries(Object.entries(said).filter(([kind, times]) => kind !== 'workers' && times > 0));
+  return Object.fromEntries(
+    Object.entries(said).filter(
+      ([kind, times]) => kind !== 'workers' && kind !== 'customerTurns' && times > 0,
+    ),
+  );
 }
 
 const tables = async () => {
@@ -356,4 +360,13 @@ test('a run with spawned tasks goes with what was counted of its steps, in parts
   expect(await retain(31, { runs: 30 })).toMatchObject({ runs: 1 });
   expect(await plane.rows('select run_id from runplane.run_steps')).toEqual([]);
   expect(await plane.rows('select id from runplane.tasks')).toEqual([]);
+});
+
+test('customers that had their last turn are forgotten, others and their order stay', async () => {
+  await plane.agent('a');
+  await plane.job('a', ['a']);
+  for (let i = 0; i < 5; i++) await plane.launch('a', { customer: i < 2 ? 'served' : 'waits' });
+  expect(await plane.claim(['a'], 4)).toHaveLength(4);
+  await retain(1, { runs: 30 });
+  expect(await plane.rows('select customer from runplane.customer_turns')).toEqual([{ customer: 'waits' }]);
 });

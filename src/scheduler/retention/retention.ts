@@ -3,6 +3,7 @@ import type { Database } from '../../db/pool.ts';
 import type { Duty } from '../duty.ts';
 import { createSharedDuty } from '../shared-duty.ts';
 import { deleteOld } from './delete-old.sql.ts';
+import { deletePassedTurns } from './delete-passed-turns.sql.ts';
 import { deleteOldRuns, findOldRuns } from './delete-runs.sql.ts';
 import { batchRows } from './old-pages.ts';
 
@@ -24,11 +25,13 @@ export interface RetentionOptions {
 
 /** A worker that was not heard of for so long is of no interest any more. */
 const workersKeptDays = 30;
+/** Turns go when they are passed, however old. */
+const untilPassed = 1;
 const everyMs = 300_000;
 const pauseMs = 100;
 
 // Events after runs: they go once no run refers to them.
-const kinds = ['changes', 'runs', 'events', 'auditEntries', 'workers'] as const;
+const kinds = ['changes', 'runs', 'events', 'auditEntries', 'workers', 'customerTurns'] as const;
 type Kind = (typeof kinds)[number];
 type Deleted = Record<Kind, number>;
 interface Position {
@@ -46,6 +49,7 @@ export function createRetention({ db, retentionDays, onError, log }: RetentionOp
     events: retentionDays.events,
     auditEntries: retentionDays.audit,
     workers: workersKeptDays,
+    customerTurns: untilPassed,
   };
   return createSharedDuty<Position>({
     db,
@@ -71,7 +75,7 @@ export function createRetention({ db, retentionDays, onError, log }: RetentionOp
 const start = (): Position => ({
   kind: 'changes',
   after: null,
-  deleted: { changes: 0, runs: 0, events: 0, auditEntries: 0, workers: 0 },
+  deleted: { changes: 0, runs: 0, events: 0, auditEntries: 0, workers: 0, customerTurns: 0 },
 });
 
 interface DeletedBatch {
@@ -83,7 +87,7 @@ interface DeletedBatch {
 type Deleter = (db: Database, keptDays: number, after: string | null) => Promise<DeletedBatch>;
 
 const simple =
-  (table: Exclude<Kind, 'changes' | 'runs'>): Deleter =>
+  (table: Exclude<Kind, 'changes' | 'runs' | 'customerTurns'>): Deleter =>
   async (db, days, after) => {
     const page = await deleteOld(db, table, days, after);
     return { ...page, more: page.after !== null };
@@ -106,4 +110,8 @@ const deleters: Record<Kind, Deleter> = {
   events: simple('events'),
   auditEntries: simple('auditEntries'),
   workers: simple('workers'),
+  customerTurns: async (db) => {
+    const deleted = await deletePassedTurns(db);
+    return { deleted, more: deleted === batchRows, after: null };
+  },
 };
