@@ -234,12 +234,12 @@ CREATE TABLE "runplane"."workers" (
 );
 --> statement-breakpoint
 CREATE TABLE "runplane"."customer_turns" (
-	"queue_id" uuid NOT NULL,
+	"agent_id" uuid NOT NULL,
 	"priority" smallint NOT NULL,
 	"customer" text NOT NULL,
 	"turn" bigint NOT NULL,
 	"given" integer NOT NULL,
-	CONSTRAINT "customer_turns_queue_id_priority_customer_pk" PRIMARY KEY("queue_id","priority","customer")
+	CONSTRAINT "customer_turns_agent_id_priority_customer_pk" PRIMARY KEY("agent_id","priority","customer")
 );
 --> statement-breakpoint
 CREATE TABLE "runplane"."delayed_tasks" (

@@ -18,29 +18,30 @@ ALTER TABLE runplane.delayed_tasks SET (autovacuum_vacuum_scale_factor = 0, auto
 CREATE FUNCTION runplane.serial_key_hash(p_agent uuid, p_key text) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$ SELECT hashtextextended(p_agent::text || p_key, 1) $$;
 --> statement-breakpoint
--- Gives each task its turn: customers of one lane (the tasks of one priority in one queue) are served in turns, each in
--- its own order. A customer's next turn comes after its last one and after the one that the lane is at: a backlog of
--- 100,000 tasks delays nobody else's first one, and nobody saves up turns by waiting.
-CREATE FUNCTION runplane.take_turns(p_queues uuid[], p_priorities smallint[], p_customers text[]) RETURNS bigint[]
+-- Gives each task its turn: customers are served in turns, each in its own order. A customer's next turn at an agent comes
+-- after its last one and after the one that the queue is at: a backlog of 100,000 tasks delays nobody else's first one,
+-- and nobody saves up turns by waiting.
+CREATE FUNCTION runplane.take_turns(p_agents uuid[], p_priorities smallint[], p_customers text[]) RETURNS bigint[]
 LANGUAGE sql VOLATILE AS $$
   WITH asked AS MATERIALIZED (
-    SELECT a.n, a.queue_id, a.priority, a.customer,
-           dense_rank() OVER (ORDER BY a.queue_id, a.priority, a.customer) AS lane,
-           row_number() OVER (PARTITION BY a.queue_id, a.priority, a.customer ORDER BY a.n) AS k,
-           count(*) OVER (PARTITION BY a.queue_id, a.priority, a.customer)::integer AS given
-      FROM (SELECT u.n, u.queue_id, u.priority, coalesce(u.customer, '') AS customer
-              FROM unnest(p_queues, p_priorities, p_customers) WITH ORDINALITY AS u(queue_id, priority, customer, n)) a),
+    SELECT a.n, a.agent_id, a.priority, a.customer,
+           dense_rank() OVER (ORDER BY a.agent_id, a.priority, a.customer) AS lane,
+           row_number() OVER (PARTITION BY a.agent_id, a.priority, a.customer ORDER BY a.n) AS k,
+           count(*) OVER (PARTITION BY a.agent_id, a.priority, a.customer)::integer AS given
+      FROM (SELECT u.n, u.agent_id, u.priority, coalesce(u.customer, '') AS customer
+              FROM unnest(p_agents, p_priorities, p_customers) WITH ORDINALITY AS u(agent_id, priority, customer, n)) a),
   taken AS (
-    INSERT INTO runplane.customer_turns AS c (queue_id, priority, customer, turn, given)
-    SELECT a.queue_id, a.priority, a.customer, coalesce(l.turn, 0) + a.given, a.given
-      FROM asked a LEFT JOIN runplane.lane_turns l ON l.queue_id = a.queue_id AND l.priority = a.priority
+    INSERT INTO runplane.customer_turns AS c (agent_id, priority, customer, turn, given)
+    SELECT a.agent_id, a.priority, a.customer, coalesce(l.turn, 0) + a.given, a.given
+      FROM asked a JOIN runplane.agents g ON g.id = a.agent_id
+      LEFT JOIN runplane.lane_turns l ON l.queue_id = g.queue_id AND l.priority = a.priority
      WHERE a.k = 1 ORDER BY a.lane
-    ON CONFLICT (queue_id, priority, customer)
+    ON CONFLICT (agent_id, priority, customer)
       DO UPDATE SET turn = greatest(c.turn, excluded.turn - excluded.given) + excluded.given, given = excluded.given
-    RETURNING c.queue_id, c.priority, c.customer, c.turn)
+    RETURNING c.agent_id, c.priority, c.customer, c.turn)
   -- By number of the lane and not by a join, which could take one row after another.
   SELECT array_agg(x.turns[a.lane] - a.given + a.k ORDER BY a.n)
-    FROM asked a CROSS JOIN (SELECT array_agg(t.turn ORDER BY t.queue_id, t.priority, t.customer) AS turns FROM taken t) x
+    FROM asked a CROSS JOIN (SELECT array_agg(t.turn ORDER BY t.agent_id, t.priority, t.customer) AS turns FROM taken t) x
 $$;
 --> statement-breakpoint
 -- Makes tasks ready in the given order. The first task of a serial key that has had its place before keeps it.
@@ -48,15 +49,14 @@ CREATE FUNCTION runplane.make_ready(p_tasks uuid[], p_sequences integer[], p_att
 LANGUAGE sql VOLATILE AS $$
   WITH now AS MATERIALIZED (SELECT runplane.clock() AS at),
   given AS MATERIALIZED (
-    SELECT p.n, t.id, t.run_id, t.agent_id, t.priority, a.queue_id, r.customer, p.sequence, p.attempts, s.rank AS serial_rank,
+    SELECT p.n, t.id, t.run_id, t.agent_id, t.priority, r.customer, p.sequence, p.attempts, s.rank AS serial_rank,
            CASE WHEN s.rank IS NOT NULL THEN t.turn END AS kept
       FROM unnest(p_tasks, p_sequences, p_attempts) WITH ORDINALITY AS p(id, sequence, attempts, n)
       JOIN runplane.tasks t ON t.id = p.id
-      JOIN runplane.agents a ON a.id = t.agent_id
       JOIN runplane.runs r ON r.id = t.run_id
       LEFT JOIN runplane.serial_tasks s ON s.task_id = t.id),
   turns AS MATERIALIZED (
-    SELECT runplane.take_turns(array_agg(g.queue_id ORDER BY g.n), array_agg(g.priority ORDER BY g.n), array_agg(g.customer ORDER BY g.n)) AS turn
+    SELECT runplane.take_turns(array_agg(g.agent_id ORDER BY g.n), array_agg(g.priority ORDER BY g.n), array_agg(g.customer ORDER BY g.n)) AS turn
       FROM given g WHERE g.kept IS NULL),
   ordered AS MATERIALIZED (
     SELECT g.*, coalesce(g.kept, u.turn[g.k]) AS turn, coalesce(g.serial_rank, nextval('runplane.enqueue_order')) AS rank

@@ -28,8 +28,8 @@ listed_tasks as materialized (
       optional, cancellable, max_attempts, estimated_tokens, n)
     join given_runs g on g.id = t.run_id cross join moment m),
 turns as materialized (
-  select runplane.take_turns(array_agg(a.queue_id order by t.n), array_agg(t.own_priority order by t.n), array_agg(t.customer order by t.n)) as turn
-    from listed_tasks t join runplane.agents a on a.id = t.agent_id where t.is_ready),
+  select runplane.take_turns(array_agg(t.agent_id order by t.n), array_agg(t.own_priority order by t.n), array_agg(t.customer order by t.n)) as turn
+    from listed_tasks t where t.is_ready),
 given_tasks as materialized (
   select t.*, case when t.is_ready then u.turn[t.nth] end as turn, case when t.is_ready then nextval('runplane.enqueue_order') end as rank
     from (select l.*, count(*) filter (where l.is_ready) over (order by l.n) as nth from listed_tasks l order by l.n) t cross join turns u),

@@ -54,7 +54,7 @@ const poolId = async (name: string): Promise<string> => {
 
 describe('weights', () => {
   it.each([1, 7, 100])('share claims of %i between busy queues within 10 %', async (limit) => {
-    const total = count({ test: 1500, soak: 10_000 });
+    const total = count({ test: 500, soak: 10_000 });
     await set({ p: { slots: 1000, queues: { a: [1], b: [3], c: [6] } } });
     for (const queue of ['a', 'b', 'c']) await launch(queue, total);
     const agents = await plane.rows<{ id: string }>('select id from runplane.agents');
@@ -191,6 +191,17 @@ describe('customers take turns', () => {
       first?.runId,
     ]);
     expect(run?.priority).toBe(1);
+  });
+
+  it('and what waits for an agent without room delays nothing of the same customer elsewhere', async () => {
+    await plane.agent('full', { queue: 'a', maxConcurrentTasks: 0 });
+    await plane.job('full', ['full']);
+    await launch('full', 500, { customer: 'x' });
+    await launch('a', 100, { customer: 'y' });
+    await launch('a', 1, { customer: 'x' });
+    expect(
+      customers(await plane.claim(['full', 'a'], 2)).toSorted((a, b) => (a ?? '').localeCompare(b ?? '')),
+    ).toEqual(['x', 'y']);
   });
 
   it('also over the agents of a queue, and a retry takes a new turn', async () => {

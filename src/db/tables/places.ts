@@ -22,13 +22,14 @@ export const readyTasks = runplane.table(
 );
 
 /**
- * The last turn that was given to a customer in a lane: tasks of one priority in one queue. The next one is after it,
- * and after the turn that the lane is at: who comes late neither waits for the others' backlog nor gets more than them.
+ * The last turn that was given to a customer at an agent, of tasks of one priority. The next one is after it, and after
+ * the turn that the lane of the agent's queue is at: who comes late neither waits for the others' backlog nor gets more
+ * than them. Of an agent and not of its queue, so that what waits for a full agent delays nothing of the others.
  */
 export const customerTurns = runplane.table(
   'customer_turns',
   {
-    queueId: id('queue_id').notNull(),
+    agentId: id('agent_id').notNull(),
     priority: priority().notNull(),
     /** Empty: tasks without a customer, which take turns as if they were one. */
     customer: text('customer').notNull(),
@@ -36,10 +37,10 @@ export const customerTurns = runplane.table(
     /** How many turns were given last, so that one statement can add them to what another one gave meanwhile. */
     given: integer('given').notNull(),
   },
-  (t) => [primaryKey({ columns: [t.queueId, t.priority, t.customer] })],
+  (t) => [primaryKey({ columns: [t.agentId, t.priority, t.customer] })],
 );
 
-/** The turn that a lane is at. Claims write it at most once a second: a row that each of them wrote would be a queue of its own. */
+/** The turn that a lane is at: the tasks of one priority in one queue. Claims write it at most once a second: a row that each of them wrote would be a queue of its own. */
 export const laneTurns = runplane.table(
   'lane_turns',
   {
