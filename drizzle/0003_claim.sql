@@ -11,10 +11,10 @@ SELECT l.attempt_id, l.task_id, l.run_id, l.agent_id, l.worker_id, l.claim_key, 
   CROSS JOIN LATERAL (SELECT x.name, x.handler, x.timeout_seconds FROM runplane.agents x WHERE x.id = l.agent_id OFFSET 0) a;
 --> statement-breakpoint
 -- Tokens that an attempt is expected to use: as its task says, with what the agent's tasks fall short of it; else as the
--- agent's attempts have used; else 4,000.
+-- agent's attempts have used; else 4,000. Never more than 10^12, which no budget has, so that sums of it fit.
 CREATE FUNCTION runplane.expected_tokens(p_task bigint, p_agent runplane.agent_estimates) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
-  SELECT coalesce(CASE WHEN p_agent.shortfall > 1 THEN ceil(p_task * p_agent.shortfall)::bigint ELSE p_task END, p_agent.tokens, 4000)
+  SELECT least(1000000000000, coalesce(CASE WHEN p_agent.shortfall > 1 THEN ceil(p_task * p_agent.shortfall)::bigint ELSE p_task END, p_agent.tokens, 4000))
 $$;
 --> statement-breakpoint
 -- Of these, what it may use in the next 60 s: the rest, and of an attempt that takes longer than that only its share.
@@ -152,7 +152,8 @@ $$;
 -- follow the weights however few tasks a claim asks for. A weight of 0 gets what the others leave.
 --
 -- A full agent is out before any LIMIT, or it would hide everyone behind it. Of the n best agents of a queue the i-th
--- gives at most n - i + 1 of its n best tasks.
+-- gives at most n - i + 1 of its n best tasks. Agents whose first task a token budget makes wait are counted for
+-- themselves, and what does not fit has no share of its queue's events: it takes nobody's place.
 CREATE FUNCTION runplane.pick_tasks(p_agents uuid[], p_throttles uuid[], p_limit integer, p_pool uuid, p_now timestamptz)
 RETURNS TABLE (task_id uuid, run_id uuid, place tid, tokens bigint)
 LANGUAGE plpgsql VOLATILE ROWS 100
@@ -207,43 +208,52 @@ BEGIN
   END IF;
 
   WITH lanes AS MATERIALIZED (
-    SELECT a.id AS agent_id, a.batch_by_serial_key AS batches, x.throttles, x.budgeted, e, e.seconds, a.queue_id,
+    SELECT a.id AS agent_id, a.batch_by_serial_key AS batches, x.throttles, x.budgeted, x.tokens, x.slack, x.slack_key, e, e.seconds, a.queue_id,
            CASE WHEN p_pool IS NULL OR q.pool_id = p_pool THEN q.weight ELSE q.shared_weight END AS weight,
            least(CASE WHEN a.max_concurrent_tasks IS NOT NULL THEN a.max_concurrent_tasks - (
              SELECT count(*) FROM runplane.leases l WHERE l.agent_id = a.id) END, x.room, p_limit) AS room
       FROM runplane.agents a JOIN runplane.queues q ON q.id = a.queue_id
       CROSS JOIN LATERAL (
-        SELECT (array_agg(array_position(v_throttles, y.throttle_id)) || '{NULL,NULL,NULL,NULL}'::integer[])[1:4] AS throttles,
-               min(v_room[array_position(v_throttles, y.throttle_id)]) AS room,
-               coalesce(bool_or(v_token_limit[array_position(v_throttles, y.throttle_id)] IS NOT NULL), false) AS budgeted
-          FROM runplane.agent_throttles y WHERE y.agent_id = a.id) x
+        SELECT (array_agg(p.i) || '{NULL,NULL,NULL,NULL}'::integer[])[1:4] AS throttles, min(v_room[p.i]) AS room,
+               coalesce(bool_or(v_token_limit[p.i] IS NOT NULL), false) AS budgeted,
+               min(CASE WHEN v_token_limit[p.i] = 0 THEN -1 WHEN v_token_room[p.i] < v_token_limit[p.i] THEN v_token_room[p.i] END) AS tokens,
+               min(v_slack[p.i]) AS slack, min(v_head_key[p.i]) FILTER (WHERE v_slack[p.i] IS NOT NULL) AS slack_key
+          FROM runplane.agent_throttles y CROSS JOIN LATERAL (SELECT array_position(v_throttles, y.throttle_id) AS i) p WHERE y.agent_id = a.id) x
       LEFT JOIN runplane.agent_estimates e ON e.agent_id = a.id
      WHERE a.id = ANY (p_agents) AND NOT a.paused AND NOT q.paused),
   heads AS MATERIALIZED (
-    SELECT l.*, row_number() OVER (ORDER BY l.agent_id)::integer AS agent,
-           row_number() OVER (PARTITION BY l.queue_id ORDER BY h.priority_key, h.turn, h.rank) AS n
+    SELECT l.*, w.waits, row_number() OVER (ORDER BY l.agent_id)::integer AS agent,
+           row_number() OVER (PARTITION BY l.queue_id, w.waits ORDER BY h.priority_key, h.turn, h.rank) AS n
       FROM lanes l CROSS JOIN LATERAL (
-        SELECT r.priority_key, r.turn, r.rank FROM runplane.ready_tasks r WHERE r.agent_id = l.agent_id
+        SELECT r.priority_key, r.turn, r.rank, r.task_id FROM runplane.ready_tasks r WHERE r.agent_id = l.agent_id
          ORDER BY r.priority_key, r.turn, r.rank LIMIT 1) h
+      CROSS JOIN LATERAL (
+        SELECT (h.priority_key >= l.slack_key AND array_position(v_head, h.task_id) IS NULL AND y.need > l.slack OR y.need > l.tokens) IS TRUE AS waits
+          FROM (SELECT CASE WHEN coalesce(l.tokens, l.slack) IS NOT NULL THEN runplane.reserved_tokens(runplane.expected_tokens(
+            (SELECT t.estimated_tokens FROM runplane.tasks t WHERE t.id = h.task_id), l.e), 0, l.seconds) END AS need OFFSET 0) y) w
      WHERE l.room > 0),
   offers AS MATERIALIZED (
-    SELECT h.agent, h.queue_id, h.weight, h.budgeted, h.e, h.seconds, c.*,
-           row_number() OVER (PARTITION BY h.queue_id ORDER BY c.priority_key, c.turn, c.rank) AS n
+    SELECT h.agent, h.queue_id, h.weight, h.waits, h.budgeted, h.tokens, h.slack, h.slack_key, h.e, h.seconds, c.*,
+           row_number() OVER (PARTITION BY h.queue_id, h.waits ORDER BY c.priority_key, c.turn, c.rank) AS n
       FROM heads h CROSS JOIN LATERAL (
         SELECT r.ctid AS place, r.priority_key, r.turn, r.rank, r.task_id, r.run_id FROM runplane.ready_tasks r WHERE r.agent_id = h.agent_id
          ORDER BY r.priority_key, r.turn, r.rank
-         LIMIT CASE WHEN h.budgeted THEN p_limit + c_ahead ELSE least(h.room, p_limit - h.n + 1) END) c
-     WHERE h.n <= p_limit),
-  drawn AS MATERIALIZED (
-    SELECT o.*, sum(-ln(1 - random())) OVER (PARTITION BY o.queue_id ORDER BY o.n) / greatest(o.weight, 1) AS event
+         LIMIT CASE WHEN h.waits THEN p_limit + c_ahead - h.n + 1 WHEN h.budgeted THEN p_limit + c_ahead ELSE least(h.room, p_limit - h.n + 1) END) c
+     WHERE h.n <= p_limit + CASE WHEN h.waits THEN c_ahead ELSE 0 END),
+  measured AS MATERIALIZED (
+    SELECT o.*, CASE WHEN o.budgeted THEN runplane.expected_tokens(
+             (SELECT t.estimated_tokens FROM runplane.tasks t WHERE t.id = o.task_id), o.e) END AS expected
       FROM offers o WHERE o.n <= p_limit + c_ahead),
+  drawn AS MATERIALIZED (
+    SELECT m.*, sum(CASE WHEN m.priority_key >= m.slack_key AND array_position(v_head, m.task_id) IS NULL AND y.need > m.slack OR y.need > m.tokens
+                         THEN 0 ELSE -ln(1 - random()) END) OVER best / greatest(m.weight, 1) AS event, row_number() OVER best AS k
+      FROM measured m CROSS JOIN LATERAL (SELECT runplane.reserved_tokens(m.expected, 0, m.seconds) AS need OFFSET 0) y
+    WINDOW best AS (PARTITION BY m.queue_id ORDER BY m.priority_key, m.turn, m.rank)),
   ordered AS MATERIALIZED (
-    SELECT d.*, row_number() OVER (ORDER BY d.weight = 0, d.event, d.n) AS nth FROM drawn d)
+    SELECT d.*, row_number() OVER (ORDER BY d.weight = 0, d.event, d.k) AS nth FROM drawn d)
   SELECT array_agg(o.task_id ORDER BY o.nth), array_agg(o.run_id ORDER BY o.nth), array_agg(o.place ORDER BY o.nth),
          array_agg(o.agent ORDER BY o.nth), array_agg(o.priority_key ORDER BY o.nth),
-         array_agg(CASE WHEN o.budgeted THEN runplane.expected_tokens(
-           (SELECT t.estimated_tokens FROM runplane.tasks t WHERE t.id = o.task_id), o.e) END ORDER BY o.nth),
-         array_agg(o.seconds ORDER BY o.nth),
+         array_agg(o.expected ORDER BY o.nth), array_agg(o.seconds ORDER BY o.nth),
          (SELECT array_agg(h.room ORDER BY h.agent) FROM heads h), (SELECT array_agg(h.batches ORDER BY h.agent) FROM heads h),
          (SELECT array_agg(h.throttles ORDER BY h.agent) FROM heads h)
     INTO v_tasks, v_runs, v_places, v_agents, v_keys, v_expected, v_seconds, v_agent_room, v_batches, v_of
@@ -275,10 +285,13 @@ BEGIN
       v_need := least(runplane.reserved_tokens(v_expected[n], 0, v_seconds[n]), v_token_limit[i]);
       IF v_need > v_token_room[i] OR v_token_limit[i] = 0 THEN
         v_fits := false;
-        IF v_head[i] IS NULL THEN
+        -- The highest priority: others could pass one of a higher priority than the one that is held for.
+        IF v_head[i] IS NULL OR v_keys[n] < v_head_key[i] THEN
           v_head[i] := v_tasks[n];
           v_head_tokens[i] := v_need;
           v_head_since[i] := p_now;
+          v_head_key[i] := v_keys[n];
+          v_slack[i] := NULL;
         END IF;
         IF v_head[i] = v_tasks[n] THEN v_blocked[i] := true; END IF;
       ELSIF v_head[i] <> v_tasks[n] AND v_keys[n] >= v_head_key[i] AND v_need > v_slack[i] THEN

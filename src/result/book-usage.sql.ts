@@ -1,11 +1,14 @@
 import type { Queryable } from '../db/pool.ts';
 import type { ModelUsage } from './parse-usage.ts';
 
+/** More than any budget has: what is counted of anything ends here, so that no sum of it is too large for a column. */
+const most = 1_000_000_000_000;
+
 /** Tokens that budgets count: what was read from a cache is not among them. */
 const countedTokens = (row: string): string =>
-  ['input_tokens', 'cache_write_tokens', 'cache_write_1h_tokens', 'output_tokens', 'reasoning_tokens']
+  `least(${most}, ${['input_tokens', 'cache_write_tokens', 'cache_write_1h_tokens', 'output_tokens', 'reasoning_tokens']
     .map((column) => `coalesce(${row}.${column}, 0)`)
-    .join(' + ');
+    .join(' + ')})`;
 
 // Settles what throttles with a budget count, too. A claim counted one request: the attempt's own count corrects it, at
 // the time of the claim where it made less. What an attempt used is known when it ends; then it serves to learn from.
@@ -44,7 +47,7 @@ corrected as materialized (
    group by b.attempt_id, b.agent_id, g.is_first),
 used as (
   insert into runplane.throttle_use (throttle_id, at, tokens, requests)
-  select u.throttle_id, u.at, sum(u.tokens), sum(u.requests) from (
+  select u.throttle_id, u.at, least(${most}, sum(u.tokens)), least(2147483647, sum(u.requests)) from (
     select g.throttle_id, least(b.at, m.now) as at, b.tokens, 0 as requests
       from booked b join budgets g on g.agent_id = b.agent_id and g.counts_tokens cross join moment m
     union all
@@ -56,11 +59,11 @@ used as (
    where u.at > m.now - interval '60 s' group by u.throttle_id, u.at),
 settled as (
   update runplane.leases l set settled_tokens = l.settled_tokens + b.tokens
-    from (select b.attempt_id, sum(b.tokens)::bigint as tokens from booked b
+    from (select b.attempt_id, least(${most}, sum(b.tokens))::bigint as tokens from booked b
            where b.agent_id in (select g.agent_id from budgets g where g.counts_tokens) group by b.attempt_id order by b.attempt_id) b
    where l.attempt_id = b.attempt_id)
 insert into runplane.settled_attempts (agent_id, tokens, expected_tokens, seconds)
-select b.agent_id, sum(b.tokens) + coalesce((select sum(${countedTokens('o')}) from runplane.usage o where o.task_id = x.task_id and o.attempt_id = x.id), 0),
+select b.agent_id, least(${most}, sum(b.tokens) + coalesce((select sum(${countedTokens('o')}) from runplane.usage o where o.task_id = x.task_id and o.attempt_id = x.id), 0)),
        (select t.estimated_tokens from runplane.tasks t where t.id = x.task_id), extract(epoch from x.finished_at - x.started_at)
   from booked b join runplane.attempts x on x.id = b.attempt_id
  where b.agent_id in (select g.agent_id from budgets g where g.counts_tokens)

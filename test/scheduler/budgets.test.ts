@@ -359,3 +359,87 @@ it('of several limits the strictest holds', async () => {
   await advance(0.1);
   expect(await claimable()).toBe(3);
 });
+
+describe('what waits for tokens', () => {
+  it('hides no other agent of its queue, however much of it there is', async () => {
+    await limited({ maxTokensPerMinute: 10 });
+    await plane.agent('free');
+    await plane.job('free', ['free']);
+    for (let i = 0; i < 80; i++) await ask(9, { priority: 1 });
+    await claimOne();
+    await plane.launch('free');
+    expect(await plane.claim(['llm', 'free'], 1)).toMatchObject([{ agent: 'free' }]);
+  });
+
+  it('takes no share of its queue', async () => {
+    await limited({ maxTokensPerMinute: 10 });
+    await plane.services.configuration.saveQueue({ name: 'other', pool: 'core', weight: 1 }, actor);
+    await plane.agent('free');
+    await plane.agent('other', { queue: 'other' });
+    for (const agent of ['free', 'other']) await plane.job(agent, [agent]);
+    for (let i = 0; i < 60; i++) await ask(9, { priority: 1 });
+    await claimOne();
+    for (let i = 0; i < 60; i++) for (const job of ['free', 'other']) await plane.launch(job);
+    const claimed = await plane.claim(['llm', 'free', 'other'], 60);
+    expect(claimed.filter(({ agent }) => agent === 'free').length).toBeGreaterThan(10);
+    expect(claimed.filter(({ agent }) => agent === 'other').length).toBeGreaterThan(10);
+  });
+
+  it('is passed by none of a lower priority for good, though a large one of the lowest is held for', async () => {
+    await limited({ maxTokensPerMinute: 100 });
+    const ran: string[] = [];
+    const work = async (): Promise<void> => {
+      for (const assignment of await plane.claim(['llm'])) {
+        ran.push(assignment.runId);
+        await done(assignment, used(20));
+      }
+      await advance(12);
+    };
+    for (let i = 0; i < 5; i++) {
+      await ask(20);
+      await work();
+    }
+    for (let i = 0; i < 30; i++) await ask(20);
+    await ask(90, { priority: -1 });
+    await work();
+    const high = await ask(90, { priority: 1 });
+    for (let i = 0; i < 15; i++) await work();
+    expect(ran).toContain(high);
+  });
+});
+
+describe('the largest numbers', () => {
+  const largest = Number.MAX_SAFE_INTEGER;
+  const usage = (answers: number) =>
+    Array.from({ length: answers }, () => ({
+      inputTokens: largest,
+      outputTokens: largest,
+      reasoningTokens: largest,
+      requests: 1_000_000,
+    }));
+
+  it('are booked, shown, and over when the window is', async () => {
+    await limited({ maxTokensPerMinute: 2_147_483_647, maxRequestsPerMinute: 2_147_483_647 });
+    for (let i = 0; i < 5; i++) await ask(1);
+    for (const assignment of await plane.claim(['llm'], 4)) {
+      expect(await done(assignment, usage(1000))).toMatchObject({ outcome: 'APPLIED' });
+    }
+    expect(await claimable()).toBe(0);
+    expect(await waits(await ask(1))).toMatchObject({ seconds: 60 });
+    await advance(60);
+    expect(await claimable()).toBe(2);
+  });
+
+  it('are learned, and claims go on', async () => {
+    await limited({ maxTokensPerMinute: 2_147_483_647 });
+    await ask(largest);
+    const first = await claimOne();
+    await advance(600);
+    await done(first, usage(1000));
+    await plane.rows('select runplane.learn_estimates()');
+    await advance(60);
+    await plane.launch('llm');
+    await plane.launch('llm', { estimatedTokens: largest });
+    expect(await claimable()).toBe(1);
+  });
+});
