@@ -6,7 +6,13 @@ const most = 1_000_000_000_000;
 
 /** Tokens that budgets count: what was read from a cache is not among them. */
 const countedTokens = (row: string): string =>
-  `least(${most}, ${['input_tokens', 'cache_write_tokens', 'cache_write_1h_tokens', 'output_tokens', 'reasoning_tokens']
+  `least(${most}, ${[
+    'input_tokens',
+    'cache_write_tokens',
+    'cache_write_1h_tokens',
+    'output_tokens',
+    'reasoning_tokens',
+  ]
     .map((column) => `coalesce(${row}.${column}, 0)`)
     .join(' + ')})`;
 
