@@ -36,6 +36,10 @@ const boundaries = {
     sees: ['domain', 'db', 'changelog', 'scheduler', 'result'],
     why: 'src/dispatch imports only src/domain, src/db, src/changelog, src/scheduler and src/result: it claims by the scheduler, reports by the result, and knows no other service.',
   },
+  housekeeping: {
+    sees: ['domain', 'db', 'changelog', 'scheduler', 'result'],
+    why: "src/housekeeping imports only src/domain, src/db, src/changelog, src/scheduler and src/result: it repairs by the door that results go through and is a duty like the scheduler's, and nothing depends on it.",
+  },
   operator: {
     sees: ['domain', 'db', 'changelog', 'intake', 'result', 'read'],
     why: 'src/operator imports only src/domain, src/db, src/changelog, src/intake, src/result and src/read: an operator chooses by the questions, and changes work by the doors, that everyone else uses.',

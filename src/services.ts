@@ -10,6 +10,8 @@ import { InlineDispatch } from './dispatch/inline.ts';
 import { createPullDispatch } from './dispatch/pull.ts';
 import type { PullDispatch } from './dispatch/types.ts';
 import { WorkerRegistry } from './dispatch/worker-registry.ts';
+import { createRepair } from './housekeeping/repair/repair.ts';
+import { createRetention, type RetentionDays } from './housekeeping/retention/retention.ts';
 import { createIntake } from './intake/intake.ts';
 import type { Intake } from './intake/types.ts';
 import { createActions } from './operator/actions.ts';
@@ -18,10 +20,8 @@ import type { Actions, Configuration } from './operator/types.ts';
 import { ResultRecorder } from './result/results.ts';
 import type { Duty } from './scheduler/duty.ts';
 import { createEstimator } from './scheduler/estimator.ts';
-import { createHousekeeping } from './scheduler/housekeeping/housekeeping.ts';
 import { createMover } from './scheduler/mover.ts';
 import { ReadyWatch } from './scheduler/ready-watch.ts';
-import { createRetention, type RetentionDays } from './scheduler/retention/retention.ts';
 import { createSweeper } from './scheduler/sweeper.ts';
 
 export interface Log {
@@ -114,14 +114,14 @@ export async function startServices(options: ServicesOptions): Promise<Services>
     });
     if (options.housekeeping) {
       const { thresholdSeconds, retentionDays } = options.housekeeping;
-      const { duty: housekeeping } = createHousekeeping({
+      const { duty: repair } = createRepair({
         db,
         thresholdSeconds,
         onRepaired: onCommit,
         onError,
         log,
       });
-      duties.push(housekeeping, createRetention({ db, retentionDays, onError, log }));
+      duties.push(repair, createRetention({ db, retentionDays, onError, log }));
     }
     for (const duty of duties) duty.start();
     inline.start();

@@ -24,6 +24,9 @@ export type IdPrefix =
 /** A new UUIDv7 in its text form, as stored. */
 export const newUuid = (): string => uuidv7();
 
+/** Of no object; comes before all of them. */
+export const nilUuid = '00000000-0000-0000-0000-000000000000';
+
 const base32 = '0123456789abcdefghjkmnpqrstvwxyz';
 /** The two letters of each ten bits. */
 const pairs = Array.from({ length: 1024 }, (_, bits) => `${base32[bits >> 5]}${base32[bits & 31]}`);

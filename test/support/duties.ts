@@ -23,11 +23,3 @@ export async function runRound(db: Database, name: string, duty: Duty): Promise<
     .toBe(1);
   await duty.stop();
 }
-
-/** From now on it is so much later, for everything that asks the database for the time. */
-export async function setClockAhead(db: Database, interval: string): Promise<void> {
-  await db.query({
-    text: `create or replace function runplane.clock() returns timestamptz language sql stable as
-      $$ select date_trunc('milliseconds', clock_timestamp()) + interval '${interval}' $$`,
-  });
-}

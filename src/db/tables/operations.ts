@@ -32,7 +32,7 @@ export const duties = runplane.table('duties', {
   heldUntil: at('held_until'),
   /** When the next round is due. */
   dueAt: at('due_at').notNull().default(sql`runplane.clock()`),
-  /** How far the round is; null before its first step. */
+  /** How far the round is; null before its first piece. */
   position: jsonb('position'),
 });
 

@@ -2,10 +2,11 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { CursorError } from '../../src/changelog/cursor.ts';
 import { transaction } from '../../src/db/transaction.ts';
 import { newUuid } from '../../src/domain/ids.ts';
-import { deleteOldRuns, findOldRuns } from '../../src/scheduler/retention/delete-runs.sql.ts';
-import { createRetention, type RetentionDays } from '../../src/scheduler/retention/retention.ts';
+import { deleteOldRuns, findOldRuns } from '../../src/housekeeping/retention/delete-runs.sql.ts';
+import { createRetention, type RetentionDays } from '../../src/housekeeping/retention/retention.ts';
+import { setClockAhead } from '../support/clock.ts';
 import { actor, ControlPlane } from '../support/control-plane.ts';
-import { runRound, setClockAhead } from '../support/duties.ts';
+import { runRound } from '../support/duties.ts';
 import { expectInvariants } from '../support/invariants.ts';
 
 let plane: ControlPlane;

@@ -1,6 +1,7 @@
 import type { Database, Queryable } from '../../db/pool.ts';
 import { transactionByKey } from '../../db/transaction.ts';
-import { batchRows, firstId, keptWithKey, oldBound } from './old-pages.ts';
+import { nilUuid } from '../../domain/ids.ts';
+import { batchRows, keptWithKey, oldBound } from './old-pages.ts';
 
 const runsAPage = 500;
 /** A run goes with its row, the record of its idempotency key and that of its debounce key. */
@@ -108,7 +109,7 @@ export async function findOldRuns(db: Database, keptDays: number, after: string 
     tx.query<{ deletable: string[]; looked: number; last: string | null }>({
       name: 'old-runs',
       text: pageSql,
-      values: [keptDays, after ?? firstId],
+      values: [keptDays, after ?? nilUuid],
     }),
   );
   const { deletable = [], looked = 0, last = null } = rows[0] ?? {};

@@ -1,6 +1,7 @@
 import type { Database } from '../../db/pool.ts';
 import { transactionByKey } from '../../db/transaction.ts';
-import { batchRows, firstId, keptWithKey, oldBound } from './old-pages.ts';
+import { nilUuid } from '../../domain/ids.ts';
+import { batchRows, keptWithKey, oldBound } from './old-pages.ts';
 
 /** A page in id order, of which what is too old goes at once. */
 const deletePage = (table: string, rows: number, isOld: string, more = ''): string => `
@@ -47,7 +48,7 @@ export async function deleteOld(
     tx.query<{ deleted: number; looked: number; pageRows: number; last: string | null }>({
       name: `delete-old-${table}`,
       text: tables[table],
-      values: [keptDays, after ?? firstId],
+      values: [keptDays, after ?? nilUuid],
     }),
   );
   const { deleted = 0, looked = 0, pageRows = 1, last = null } = rows[0] ?? {};

@@ -46,3 +46,27 @@ export async function removeStrays(
   }
   return removed;
 }
+
+const removeReadySql = `
+delete from runplane.ready_tasks r using runplane.tasks t where t.id = any($1) and ${isReadyRowOf('r')}`;
+const removeDelayedSql = `
+delete from runplane.delayed_tasks d using runplane.tasks t where t.id = any($1) and ${isDelayedRowOf('d')}`;
+const removeLeaseSql = 'delete from runplane.leases where task_id = any($1)';
+
+export interface Removals {
+  ready: string[];
+  delayed: string[];
+  /** Leases whose attempt is recorded already. */
+  lease: string[];
+}
+
+/** Takes places from the tasks with these ids. */
+export async function removePlaces(tx: Queryable, removals: Removals): Promise<void> {
+  const statements = [
+    { name: 'remove-ready', text: removeReadySql, ids: removals.ready },
+    { name: 'remove-delayed', text: removeDelayedSql, ids: removals.delayed },
+    { name: 'remove-leases', text: removeLeaseSql, ids: removals.lease },
+  ];
+  for (const { name, text, ids } of statements)
+    if (ids.length > 0) await tx.query({ name, text, values: [ids] });
+}

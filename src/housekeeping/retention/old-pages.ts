@@ -6,8 +6,6 @@
 export const oldBound = (days: string): string => `
 (lpad(to_hex((extract(epoch from runplane.clock() - make_interval(days => ${days}) + interval '1 day') * 1000)::bigint), 12, '0') || repeat('f', 20))::uuid`;
 
-export const firstId = '00000000-0000-0000-0000-000000000000';
-
 /** Rows that a committed batch deletes, at most. */
 export const batchRows = 5000;
 

@@ -1,5 +1,6 @@
 import type { Database } from '../../db/pool.ts';
 import { transactionByKey } from '../../db/transaction.ts';
+import { nilUuid } from '../../domain/ids.ts';
 import { isMiscounted } from '../../result/step-counts.sql.ts';
 import { isDelayedRowOf, isReadyRowOf, placeCount } from './place-conditions.ts';
 
@@ -12,10 +13,10 @@ export interface StrayRow {
 
 export type Place = 'READY' | 'DELAYED' | 'SERIAL' | 'LEASE';
 
-/** At most so many in one step; the rest is for the next one. */
+/** At most so many in one piece of a round; the rest is for the next one. */
 const maxSuspects = 100;
-const runsAStep = 2000;
-const blocksAStep = 50;
+const runsAPiece = 2000;
+const blocksAPiece = 50;
 
 // One statement has one snapshot, and every change of a run with its tasks and their places is one transaction: what is
 // inconsistent here is so in the database. Only runs in which nothing changed for the threshold are looked at.
@@ -23,7 +24,7 @@ const runsSql = `
 with now as materialized (select c.at, c.at - make_interval(secs => $2) as quiet_since from (select runplane.clock() as at) c),
 page as materialized (
   select r.id, r.finished_at, r.created_at, r.open_tasks, r.blocked_tasks, r.total_tasks, r.has_spawned
-    from runplane.runs r where r.id > $1 order by r.id limit ${runsAStep}),
+    from runplane.runs r where r.id > $1 order by r.id limit ${runsAPiece}),
 suspects as materialized (
   select p.id from page p cross join now n cross join lateral (
     select count(*) filter (where t.state in ('OPEN', 'BLOCKED')) as open, count(*) filter (where t.state = 'BLOCKED') as blocked,
@@ -57,7 +58,7 @@ export async function findSuspectRuns(
   after: string | null,
   thresholdSeconds: number,
 ): Promise<SuspectRuns> {
-  const values = [after ?? '00000000-0000-0000-0000-000000000000', thresholdSeconds];
+  const values = [after ?? nilUuid, thresholdSeconds];
   const { rows } = await transactionByKey(db, (tx) =>
     tx.query<{ suspects: string[]; looked: number; last: string | null }>({
       name: 'suspect-runs',
@@ -67,7 +68,7 @@ export async function findSuspectRuns(
   );
   const { suspects = [], looked = 0, last = null } = rows[0] ?? {};
   if (suspects.length === maxSuspects) return { runIds: suspects, after: suspects.at(-1) ?? null };
-  return { runIds: suspects, after: looked === runsAStep ? last : null };
+  return { runIds: suspects, after: looked === runsAPiece ? last : null };
 }
 
 // By blocks of the table: the scan is as cheap as the table is small, and needs no key that a fault could have changed.
@@ -104,7 +105,7 @@ export async function findStrayRows(
     name: `blocks-of-${table}`,
     text: `select pg_relation_size('runplane.${table}') / current_setting('block_size')::bigint as blocks`,
   });
-  const end = fromBlock + blocksAStep;
+  const end = fromBlock + blocksAPiece;
   const { rows } = await transactionByKey(db, (tx) =>
     tx.query<{ ctid: string; runId: string }>({
       name: `stray-rows-of-${table}`,

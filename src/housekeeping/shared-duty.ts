@@ -1,10 +1,10 @@
 import type { Database } from '../db/pool.ts';
 import { statement } from '../db/transaction.ts';
 import { newUuid } from '../domain/ids.ts';
-import { Duty } from './duty.ts';
+import { Duty } from '../scheduler/duty.ts';
 
-export interface Step<Position> {
-  /** Where the next step goes on: of this round, or of the next one when this one is over. */
+export interface Piece<Position> {
+  /** Where the next piece begins: of this round, or of the next one when this one is over. */
   position: Position;
   over: boolean;
 }
@@ -14,10 +14,10 @@ export interface SharedDutyOptions<Position> {
   name: string;
   /** From the end of a round to the start of the next. */
   everyMs: number;
-  /** Between two steps, for the work that matters more. */
+  /** Between two pieces, for the work that matters more. */
   pauseMs: number;
-  /** A small piece of a round, well within the time that a turn is held. Position null: there was none before. */
-  step(position: Position | null): Promise<Step<Position>>;
+  /** Does a piece of a round, well within the time that a turn is held. Position null: there was none before. */
+  work(position: Position | null): Promise<Piece<Position>>;
   onError: (error: unknown, duty: string) => void;
 }
 
@@ -44,8 +44,8 @@ update runplane.duties set position = $3, holder = null, held_until = null, due_
  where name = $1 and holder = $2`;
 
 /**
- * A duty that one replica at a time does for all, in rounds of small steps. Whose turn it is stands in a row: a lock
- * would have to be held over many transactions, which a pooler does not allow. Steps have to bear being done twice,
+ * A duty that one replica at a time does for all, in rounds of small pieces. Whose turn it is stands in a row: a lock
+ * would have to be held over many transactions, which a pooler does not allow. Pieces have to bear being done twice,
  * by a replica that slept through its turn.
  */
 export function createSharedDuty<Position>(options: SharedDutyOptions<Position>): Duty {
@@ -65,7 +65,7 @@ export function createSharedDuty<Position>(options: SharedDutyOptions<Position>)
       );
       const turn = rows[0];
       if (!turn?.mine) return Math.min(everyMs, Math.max(pauseMs, turn?.waitMs ?? everyMs));
-      const { position, over } = await options.step(turn.position);
+      const { position, over } = await options.work(turn.position);
       const values = [name, holder, JSON.stringify(position)];
       if (over) {
         await statement(db, { name: 'end-duty', text: endSql, values: [...values, everyMs / 1000] });

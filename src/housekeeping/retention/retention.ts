@@ -1,6 +1,6 @@
 import { deleteOldChanges } from '../../changelog/delete-old-changes.sql.ts';
 import type { Database } from '../../db/pool.ts';
-import type { Duty } from '../duty.ts';
+import type { Duty } from '../../scheduler/duty.ts';
 import { createSharedDuty } from '../shared-duty.ts';
 import { deleteOld } from './delete-old.sql.ts';
 import { deletePassedTurns } from './delete-passed-turns.sql.ts';
@@ -57,13 +57,13 @@ export function createRetention({ db, retentionDays, onError, log }: RetentionOp
     everyMs,
     pauseMs,
     onError,
-    step: async (last) => {
+    work: async (last) => {
       const { kind, after, deleted } = last ?? start();
       const days = keptDays[kind];
-      const step =
+      const batch =
         days === 0 ? { deleted: 0, more: false, after: null } : await deleters[kind](db, days, after);
-      deleted[kind] += step.deleted;
-      if (step.more) return { position: { kind, after: step.after, deleted }, over: false };
+      deleted[kind] += batch.deleted;
+      if (batch.more) return { position: { kind, after: batch.after, deleted }, over: false };
       const next = kinds[kinds.indexOf(kind) + 1];
       if (next) return { position: { kind: next, after: null, deleted }, over: false };
       if (kinds.some((each) => deleted[each] > 0)) log.info(deleted, 'deleted what was kept long enough');

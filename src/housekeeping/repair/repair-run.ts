@@ -4,11 +4,12 @@ import { isTerminal } from '../../domain/status.ts';
 import { addConsequences, writeTransition } from '../../result/consequences.ts';
 import { type LockedRun, lockRunsById } from '../../result/lock-runs.sql.ts';
 import { TransitionBuilder } from '../../result/transition-builder.ts';
-import { correctRun, type LostAttempt, recordLostAttempts, tallyRun } from './correct-run.sql.ts';
+import { correctRun, tallyRun } from './correct-run.sql.ts';
 import { decidePlaces, type LastChange, type PlaceRepair } from './decide-places.ts';
 import type { StrayRow } from './find-suspects.sql.ts';
-import { type MisplacedTask, type Removals, readMisplaced, removePlaces } from './read-misplaced.sql.ts';
-import { removeStrays } from './remove-strays.sql.ts';
+import { type MisplacedTask, readMisplaced } from './read-misplaced.sql.ts';
+import { type LostAttempt, recordLostAttempts } from './record-lost-attempts.sql.ts';
+import { type Removals, removePlaces, removeStrays } from './remove-places.sql.ts';
 import { add, noRepairs, type Repairs } from './repairs.ts';
 
 export interface RepairRequest {

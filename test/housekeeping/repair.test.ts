@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { newUuid } from '../../src/domain/ids.ts';
-import { createHousekeeping } from '../../src/scheduler/housekeeping/housekeeping.ts';
-import { noRepairs, type Repairs } from '../../src/scheduler/housekeeping/repairs.ts';
+import { createRepair } from '../../src/housekeeping/repair/repair.ts';
+import { noRepairs, type Repairs } from '../../src/housekeeping/repair/repairs.ts';
+import { setClockAhead } from '../support/clock.ts';
 import { actor, ControlPlane } from '../support/control-plane.ts';
-import { runRound, setClockAhead } from '../support/duties.ts';
+import { runRound } from '../support/duties.ts';
 import { expectInvariants } from '../support/invariants.ts';
 import { startReplica } from '../support/processes.ts';
 import { count } from '../support/tier.ts';
@@ -20,7 +21,7 @@ afterEach(() => plane.stop());
 const create = () => {
   const lines: { fields: object; message: string }[] = [];
   const note = (fields: object, message: string): void => void lines.push({ fields, message });
-  const housekeeping = createHousekeeping({
+  const housekeeping = createRepair({
     db: plane.database.db,
     thresholdSeconds: 600,
     onRepaired: () => {},
@@ -34,7 +35,7 @@ const create = () => {
 async function keepHouse(ahead = '1 hour'): Promise<Partial<Repairs>> {
   await setClockAhead(plane.database.db, ahead);
   const { duty, repaired, lines } = create();
-  await runRound(plane.database.db, 'housekeeping', duty);
+  await runRound(plane.database.db, 'repair', duty);
   const did = Object.fromEntries(Object.entries(repaired).filter(([, times]) => times > 0));
   const said = lines.filter(({ message }) => message === 'housekeeping repaired what did not fit together');
   expect(said).toHaveLength(Object.keys(did).length > 0 ? 1 : 0);
@@ -384,18 +385,18 @@ test('of two replicas one does the round, and a round that a replica left goes o
   await plane.rows('delete from runplane.ready_tasks');
   await setClockAhead(plane.database.db, '1 hour');
   const [one, other] = [create(), create()];
-  await Promise.all([one, other].map(({ duty }) => runRound(plane.database.db, 'housekeeping', duty)));
+  await Promise.all([one, other].map(({ duty }) => runRound(plane.database.db, 'repair', duty)));
   expect(new Set([one.repaired.runs, other.repaired.runs])).toEqual(new Set([0, 2]));
 
   for (const run of runs) await forgetEnd(run);
   await plane.rows(
     `update runplane.duties set holder = $1, held_until = runplane.clock() + interval '1 minute', due_at = runplane.clock(),
-            position = jsonb_build_object('walk', jsonb_build_object('over', 'RUNS', 'steps', 0), 'afterRun', $2::text, 'repairs', $3::jsonb)`,
+            position = jsonb_build_object('walk', jsonb_build_object('over', 'RUNS', 'pieces', 0), 'afterRun', $2::text, 'repairs', $3::jsonb)`,
     [newUuid(), runs[0], JSON.stringify(noRepairs)],
   );
   await setClockAhead(plane.database.db, '62 minutes');
   const third = create();
-  await runRound(plane.database.db, 'housekeeping', third.duty);
+  await runRound(plane.database.db, 'repair', third.duty);
   expect(third.repaired).toEqual({ ...noRepairs, runs: 1 });
   expect((await plane.run(runs[1] ?? '')).status).toBe('COMPLETED');
   expect(await keepHouse('62 minutes')).toEqual({ runs: 1 });

@@ -1,12 +1,5 @@
 import type { Queryable } from '../../db/pool.ts';
-import {
-  isBehindKey,
-  isDelayed,
-  isDelayedRowOf,
-  isReady,
-  isReadyRowOf,
-  placeCount,
-} from './place-conditions.ts';
+import { isBehindKey, isDelayed, isReady, placeCount } from './place-conditions.ts';
 
 /** A task that is not open and has a place all the same, or is open and has none or several. */
 export interface MisplacedTask {
@@ -68,28 +61,4 @@ export async function readMisplaced(
     values: [runId, thresholdSeconds, displaced],
   });
   return rows;
-}
-
-const removeReadySql = `
-delete from runplane.ready_tasks r using runplane.tasks t where t.id = any($1) and ${isReadyRowOf('r')}`;
-const removeDelayedSql = `
-delete from runplane.delayed_tasks d using runplane.tasks t where t.id = any($1) and ${isDelayedRowOf('d')}`;
-const removeLeaseSql = 'delete from runplane.leases where task_id = any($1)';
-
-export interface Removals {
-  ready: string[];
-  delayed: string[];
-  /** Leases whose attempt is recorded already. */
-  lease: string[];
-}
-
-/** Takes places from the tasks with these ids. */
-export async function removePlaces(tx: Queryable, removals: Removals): Promise<void> {
-  const statements = [
-    { name: 'remove-ready', text: removeReadySql, ids: removals.ready },
-    { name: 'remove-delayed', text: removeDelayedSql, ids: removals.delayed },
-    { name: 'remove-leases', text: removeLeaseSql, ids: removals.lease },
-  ];
-  for (const { name, text, ids } of statements)
-    if (ids.length > 0) await tx.query({ name, text, values: [ids] });
 }

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createSharedDuty, type Piece } from '../../src/housekeeping/shared-duty.ts';
 import type { Duty } from '../../src/scheduler/duty.ts';
-import { createSharedDuty, type Step } from '../../src/scheduler/shared-duty.ts';
+import { setClockAhead } from '../support/clock.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { setClockAhead } from '../support/duties.ts';
 
 let database: TestDatabase;
 let started: Duty[] = [];
@@ -15,14 +15,14 @@ afterEach(async () => {
   await database.drop();
 });
 
-type Take = (step: (position: number | null) => Promise<Step<number>>) => Duty;
-const replica: Take = (step) => {
+type Take = (work: (position: number | null) => Promise<Piece<number>>) => Duty;
+const replica: Take = (work) => {
   const duty = createSharedDuty<number>({
     db: database.db,
     name: 'counting',
     everyMs: 300_000,
     pauseMs: 0,
-    step,
+    work,
     onError: (error) => {
       throw error;
     },
@@ -33,9 +33,9 @@ const replica: Take = (step) => {
 const held = async () =>
   (await database.db.query({ text: 'select from runplane.duties where holder is not null' })).rows.length;
 
-test('goes from step to step, remembers its position, and is over until the next round', async () => {
+test('goes from piece to piece, remembers its position, and is over until the next round', async () => {
   const positions: (number | null)[] = [];
-  const count = (position: number | null): Promise<Step<number>> => {
+  const count = (position: number | null): Promise<Piece<number>> => {
     positions.push(position);
     const next = (position ?? 0) + 1;
     return Promise.resolve({ position: next, over: next % 3 === 0 });

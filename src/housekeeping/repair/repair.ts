@@ -1,6 +1,6 @@
 import type { Database } from '../../db/pool.ts';
 import { transactionByKey } from '../../db/transaction.ts';
-import type { Duty } from '../duty.ts';
+import type { Duty } from '../../scheduler/duty.ts';
 import { createSharedDuty } from '../shared-duty.ts';
 import type { LastChange } from './decide-places.ts';
 import { findLastChanges } from './find-last-changes.sql.ts';
@@ -8,7 +8,7 @@ import { findStrayRows, findSuspectRuns, type Place, type StrayRow } from './fin
 import { repairRun } from './repair-run.ts';
 import { add, isNothing, noRepairs, type Repairs } from './repairs.ts';
 
-export interface HousekeepingOptions {
+export interface RepairOptions {
   db: Database;
   /** How long nothing must have changed where something does not fit together. */
   thresholdSeconds: number;
@@ -20,14 +20,14 @@ export interface HousekeepingOptions {
   };
 }
 
-export interface Housekeeping {
+export interface Repair {
   duty: Duty;
   /** What this process repaired since its start. */
   repaired: Readonly<Repairs>;
 }
 
 /** A round goes through the places, then through runs, from where the round before it stopped. */
-type Walk = { over: Place; block: number } | { over: 'RUNS'; steps: number };
+type Walk = { over: Place; block: number } | { over: 'RUNS'; pieces: number };
 interface Position {
   walk: Walk;
   /** The last run that was looked at; null: from the first one on. */
@@ -39,7 +39,7 @@ interface Position {
 const everyMs = 300_000;
 const pauseMs = 50;
 /** 500,000 runs a round: where more are kept, a round goes through a part of them. */
-const runStepsARound = 250;
+const runPiecesARound = 250;
 const places: readonly Place[] = ['READY', 'DELAYED', 'SERIAL', 'LEASE'];
 const firstWalk: Walk = { over: 'READY', block: 0 };
 
@@ -47,16 +47,16 @@ const firstWalk: Walk = { over: 'READY', block: 0 };
  * Finds what no other duty cares for and repairs it: runs, tasks and places that do not fit together. Nothing of that
  * should ever be; each repair is a fault to be looked for, and is logged as one.
  */
-export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
+export function createRepair(options: RepairOptions): Repair {
   const { db, thresholdSeconds, onError, log } = options;
   const repaired = { ...noRepairs };
   const duty = createSharedDuty<Position>({
     db,
-    name: 'housekeeping',
+    name: 'repair',
     everyMs,
     pauseMs,
     onError,
-    step: async (last) => {
+    work: async (last) => {
       const { walk, afterRun, repairs } = last ?? start(null);
       const look = await lookAt(db, walk, afterRun, thresholdSeconds);
       for (const { runId, strays } of look.suspects) {
@@ -93,11 +93,11 @@ async function lookAt(
 ): Promise<Look> {
   if (walk.over === 'RUNS') {
     const { runIds, after } = await findSuspectRuns(db, afterRun, thresholdSeconds);
-    const steps = walk.steps + 1;
-    const more = after !== null && steps < runStepsARound;
+    const pieces = walk.pieces + 1;
+    const more = after !== null && pieces < runPiecesARound;
     return {
       suspects: runIds.map((runId) => ({ runId, strays: [] })),
-      next: more ? { walk: { over: 'RUNS', steps }, afterRun: after } : null,
+      next: more ? { walk: { over: 'RUNS', pieces }, afterRun: after } : null,
       afterRun: after,
     };
   }
@@ -110,7 +110,7 @@ async function lookAt(
       ? { over: walk.over, block: nextBlock }
       : nextPlace
         ? { over: nextPlace, block: 0 }
-        : { over: 'RUNS', steps: 0 };
+        : { over: 'RUNS', pieces: 0 };
   return {
     suspects: [...byRun].map(([runId, strays]) => ({ runId, strays })),
     next: { walk: next, afterRun },
@@ -120,7 +120,7 @@ async function lookAt(
 
 /** Repairs one run in transactions of its own: one that cannot be repaired keeps no other from it. */
 async function repairAlone(
-  { db, thresholdSeconds, onRepaired, log }: HousekeepingOptions,
+  { db, thresholdSeconds, onRepaired, log }: RepairOptions,
   runId: string,
   strays: StrayRow[],
 ): Promise<Repairs> {
