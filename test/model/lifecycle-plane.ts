@@ -1,22 +1,14 @@
 import type { JobStepInput } from '../../src/operator/types.ts';
+import { at, stopClock } from '../support/clock.ts';
 import { ControlPlane } from '../support/control-plane.ts';
 import { type AgentKind, agents, type JobKind, type JobName, jobs, leaseSeconds } from './kinds.ts';
 import type { LifecycleModel } from './lifecycle-model.ts';
 import { publicStatus } from './lifecycle-rules.ts';
 
-// Each second of the model is one of this clock, which stands still in between.
-const clockSql = `
-create table public.model_clock (seconds double precision not null);
-insert into public.model_clock values (0);
-create or replace function runplane.clock() returns timestamptz language sql stable as
-  $$ select timestamptz '2030-01-01 00:00:00+00' + make_interval(secs => seconds) from public.model_clock $$`;
-
-const startedAt = Date.parse('2030-01-01T00:00:00Z');
-
 /** Two processes' worth of services on one database whose time is the model's. */
 export async function startPlanes(): Promise<[ControlPlane, ControlPlane]> {
   const plane = await ControlPlane.start();
-  await plane.rows(clockSql);
+  await setClock(plane, 0);
   // Nothing here ends the database, so no commit needs to wait for the disk.
   await plane.rows(
     `do $$ begin execute format('alter database %I set synchronous_commit = off', current_database()); end $$`,
@@ -51,12 +43,16 @@ export async function startPlanes(): Promise<[ControlPlane, ControlPlane]> {
 const forgetSql = `
 delete from runplane.ready_tasks; delete from runplane.delayed_tasks; delete from runplane.serial_tasks;
 delete from runplane.leases; delete from runplane.attempts; delete from runplane.dead_letters; delete from runplane.change_log;
-delete from runplane.tasks; delete from runplane.runs; delete from runplane.task_progress; update public.model_clock set seconds = 0`;
+delete from runplane.tasks; delete from runplane.runs; delete from runplane.task_progress`;
 
-export const forgetWork = (plane: ControlPlane): Promise<unknown> => plane.rows(forgetSql);
+export async function forgetWork(plane: ControlPlane): Promise<void> {
+  await plane.rows(forgetSql);
+  await setClock(plane, 0);
+}
 
-export const setClock = (plane: ControlPlane, seconds: number): Promise<unknown> =>
-  plane.rows('update public.model_clock set seconds = $1', [seconds]);
+/** Each second of the model is one of the database's clock, which stands still in between. */
+export const setClock = (plane: ControlPlane, seconds: number): Promise<void> =>
+  stopClock(plane.database.db, at(seconds));
 
 /** Launches a run in the database and in the model. */
 export async function launch(plane: ControlPlane, model: LifecycleModel, name: JobName): Promise<void> {
@@ -64,7 +60,7 @@ export async function launch(plane: ControlPlane, model: LifecycleModel, name: J
   const later = job.later ?? 0;
   const runId = await plane.launch(name, {
     steps: job.steps.map(({ name: step, maxAttempts, serialKey }) => ({ step, maxAttempts, serialKey })),
-    ...(later > 0 && { availableAt: new Date(startedAt + (model.now + later) * 1000) }),
+    ...(later > 0 && { availableAt: at(model.now + later) }),
   });
   const rows = await plane.rows<{ id: string; step: string }>(
     'select id, step from runplane.tasks where run_id = $1',

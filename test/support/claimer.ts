@@ -9,14 +9,12 @@ import { newUuid } from '../../src/domain/ids.ts';
 import { parseReport } from '../../src/result/parse-result.ts';
 import { ResultRecorder } from '../../src/result/results.ts';
 import { claimTasks } from '../../src/scheduler/claim-tasks.ts';
+import { connectionTo } from './connection.ts';
 
 const url = process.argv[2] ?? '';
 const installation = await migrate(url);
 const db = new Database({
-  connectionString: url,
-  maxConnections: 4,
-  timeouts: { statement: 30_000, lock: 5_000, idleInTransaction: 30_000 },
-  ownSessions: true,
+  ...connectionTo(url),
   applicationName: 'claimer',
   onError: () => {},
 });

@@ -1,6 +1,6 @@
 import type { DatabaseOptions } from '../../src/db/pool.ts';
 
-export const testTimeouts = { statement: 30_000, lock: 5_000, idleInTransaction: 30_000 };
+const timeouts = { statement: 30_000, lock: 5_000, idleInTransaction: 30_000 };
 
 /** How the product reaches a database: directly, or through the pooler that TEST_POOLER_URL names. */
 export function connectionTo(
@@ -10,7 +10,7 @@ export function connectionTo(
   return {
     connectionString: pooler ? databaseUrl(pooler, new URL(url).pathname.slice(1)) : url,
     maxConnections: 5,
-    timeouts: testTimeouts,
+    timeouts,
     ownSessions: !pooler,
   };
 }

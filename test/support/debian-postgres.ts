@@ -1,9 +1,9 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { freePort } from './free-port.ts';
 
 /** Debian's own Postgres: the oldest version that is supported. */
 const bin = '/usr/lib/postgresql/15/bin';
@@ -16,14 +16,6 @@ const as = (command: string, args: string[]): [string, string[]] =>
 const run = (command: string, args: string[]): void => {
   execFileSync(...as(command, args), { stdio: 'ignore', cwd: '/' });
 };
-
-async function freePort(): Promise<number> {
-  const free = createServer().listen(0, '127.0.0.1');
-  await once(free, 'listening');
-  const { port } = free.address() as AddressInfo;
-  free.close();
-  return port;
-}
 
 function ownDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'runplane-debian-'));
