@@ -374,6 +374,7 @@ DECLARE
   v_limit integer := cardinality(p_attempt_ids);
   v_agents uuid[];
   v_throttles uuid[];
+  v_throttle uuid;
   v_locked uuid[];
   v_startable uuid[];
   v_attempts uuid[];
@@ -416,18 +417,23 @@ BEGIN
   END IF;
   v_agents := v_locked;
 
-  -- All throttles of an agent or none: an agent one of whose throttles is being claimed elsewhere is left out.
+  -- All throttles of an agent or none: an agent one of whose throttles is being claimed elsewhere is left out, unless
+  -- nobody else is left. One after another: who waits for one holds none that comes after it, so nobody waits in a circle.
   SELECT array_agg(DISTINCT x.throttle_id) INTO v_throttles FROM runplane.agent_throttles x WHERE x.agent_id = ANY (v_agents);
-  IF v_throttles IS NOT NULL THEN
-    SELECT array_agg(x.id) INTO v_locked FROM (
-      SELECT t.id FROM runplane.throttles t WHERE t.id = ANY (v_throttles) ORDER BY t.id FOR NO KEY UPDATE SKIP LOCKED) x;
-    SELECT array_agg(a) INTO v_startable FROM unnest(v_agents) a
-     WHERE NOT EXISTS (SELECT FROM runplane.agent_throttles x WHERE x.agent_id = a AND x.throttle_id <> ALL (coalesce(v_locked, '{}')));
+  FOREACH v_throttle IN ARRAY coalesce(v_throttles, '{}') LOOP
+    SELECT array_agg(x.agent_id) INTO v_locked FROM runplane.agent_throttles x WHERE x.throttle_id = v_throttle AND x.agent_id = ANY (v_agents);
+    CONTINUE WHEN v_locked IS NULL;
+    PERFORM FROM runplane.throttles t WHERE t.id = v_throttle FOR NO KEY UPDATE SKIP LOCKED;
+    CONTINUE WHEN FOUND;
+    SELECT array_agg(a) INTO v_startable FROM unnest(v_agents) a WHERE a <> ALL (v_locked);
     IF v_startable IS NULL THEN
-      PERFORM FROM runplane.throttles t WHERE t.id = ANY (v_throttles) ORDER BY t.id FOR NO KEY UPDATE;
+      PERFORM FROM runplane.throttles t WHERE t.id = v_throttle FOR NO KEY UPDATE;
     ELSE
       v_agents := v_startable;
     END IF;
+  END LOOP;
+  IF v_throttles IS NOT NULL THEN
+    SELECT array_agg(DISTINCT x.throttle_id) INTO v_throttles FROM runplane.agent_throttles x WHERE x.agent_id = ANY (v_agents);
   END IF;
 
   SELECT array_agg(p.task_id), array_agg(p.run_id), array_agg(p.place), array_agg(p.tokens), bool_or(p.tokens IS NOT NULL)

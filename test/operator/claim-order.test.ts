@@ -1,5 +1,7 @@
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { newUuid } from '../../src/domain/ids.ts';
+import { claimTasks } from '../../src/scheduler/claim-tasks.ts';
 import { actor, type Operator, startOperator } from './fixture.ts';
 
 let operator: Operator;
@@ -124,4 +126,37 @@ it('saves of agents that share throttles do not wait for each other in a circle'
   );
   const outcomes = await Promise.all(rounds);
   expect(outcomes.every(({ kind }) => kind === 'SaveAgentSuccess')).toBe(true);
+});
+
+it('a claim that waits for a throttle holds none that comes after it', async () => {
+  const { configuration, database } = operator;
+  await configuration.saveThrottle({ name: 'gpu' }, actor);
+  await configuration.saveAgent(
+    { name: 'busy', dispatch: { pull: {} }, throttles: ['openai', 'gpu'] },
+    actor,
+  );
+  const [agent] = (
+    await database.db.query<{ id: string }>({ text: `select id from runplane.agents where name = 'busy'` })
+  ).rows;
+  await claim.query(
+    `insert into runplane.ready_tasks (agent_id, priority_key, turn, rank, task_id, run_id, sequence, attempts, ready_at)
+     values ($1, 0, 1, 1, gen_random_uuid(), gen_random_uuid(), 1, 0, runplane.clock())`,
+    [agent?.id],
+  );
+  await claim.query('commit');
+  await claim.query('begin');
+  await holds('throttles', 'openai');
+  const other = claimTasks(database.db, {
+    agentIds: [agent?.id ?? ''],
+    limit: 1,
+    workerId: newUuid(),
+    claimKey: null,
+    poolId: null,
+    leaseSeconds: null,
+  });
+  await somebodyWaits();
+  await claim.query(`select from runplane.throttles where name = 'gpu' for no key update nowait`);
+  await claim.query('delete from runplane.ready_tasks');
+  await claim.query('commit');
+  expect(await other).toEqual([]);
 });
