@@ -5,7 +5,8 @@ import { checkJson } from '../domain/json.ts';
 import { isLeaseToken, leaseToken } from '../domain/lease-token.ts';
 import { limits } from '../domain/limits.ts';
 import { InvalidInputError, isInvalidInput, parsed } from '../domain/problems.ts';
-import { parseInteger, parseName, parseOptionalName } from '../domain/text.ts';
+import { parseInteger, parseNumber, parseOptionalInteger } from '../domain/scalars.ts';
+import { parseName, parseOptionalName } from '../domain/text.ts';
 import { parseUsage } from '../result/parse-usage.ts';
 import { type ClaimedTask, type ClaimRequest, claimTasks } from '../scheduler/claim-tasks.ts';
 import type { ReadyWatch } from '../scheduler/ready-watch.ts';
@@ -163,10 +164,6 @@ function waitForWork(
 }
 
 function parseClaim(input: ClaimTasksInput): Claim {
-  const { waitSeconds = 0, leaseSeconds = null, slots = null } = input;
-  if (!((waitSeconds ?? 0) >= 0 && (waitSeconds ?? 0) <= limits.waitSeconds)) {
-    throw new InvalidInputError('waitSeconds', `waitSeconds must be from 0 to ${limits.waitSeconds}.`);
-  }
   if ((input.agents ?? null) === null && (input.pool ?? null) === null) {
     throw new InvalidInputError('agents', 'Name the agents, the pool, or both.');
   }
@@ -177,12 +174,14 @@ function parseClaim(input: ClaimTasksInput): Claim {
     agents: input.agents?.map((name, i) => parseName(name, `agents[${i}]`)) ?? null,
     pool: parseOptionalName(input.pool, 'pool'),
     limit: parseInteger(input.limit, 'limit', 1, limits.claim),
-    slots: slots === null ? null : parseInteger(slots, 'slots', 0, limits.slots),
-    waitMs: Math.round((waitSeconds ?? 0) * 1000),
-    leaseSeconds:
-      leaseSeconds === null
-        ? null
-        : parseInteger(leaseSeconds, 'leaseSeconds', limits.leaseSeconds.min, limits.leaseSeconds.max),
+    slots: parseOptionalInteger(input.slots, 'slots', 0, limits.slots),
+    waitMs: Math.round(parseNumber(input.waitSeconds ?? 0, 'waitSeconds', 0, limits.waitSeconds) * 1000),
+    leaseSeconds: parseOptionalInteger(
+      input.leaseSeconds,
+      'leaseSeconds',
+      limits.leaseSeconds.min,
+      limits.leaseSeconds.max,
+    ),
     claimKey: parseOptionalName(input.idempotencyKey, 'idempotencyKey'),
   };
 }
@@ -223,10 +222,7 @@ async function findAgents(db: Database, claim: Claim) {
 }
 
 function parseHeartbeat(input: ExtendLeaseInput, attemptId: string, at: string): Heartbeat {
-  const { progress = null } = input;
-  if (progress !== null && !(progress >= 0 && progress <= 1)) {
-    throw new InvalidInputError(`${at}.progress`, `${at}.progress must be from 0 to 1.`);
-  }
+  const progress = input.progress == null ? null : parseNumber(input.progress, `${at}.progress`, 0, 1);
   const usage = parseUsage(input.usage, `${at}.usage`);
   const unnamed = usage.findIndex((entry) => entry.responseId === null);
   if (unnamed >= 0) {

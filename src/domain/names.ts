@@ -14,12 +14,14 @@ export function parseNames(
   return names;
 }
 
+/** Throws with the limit. */
 export function refuseTooMany(values: readonly unknown[], field: string, max: number): void {
   if (values.length > max) {
     throw new InvalidInputError(field, `${field} has ${values.length} entries; at most ${max} are allowed.`);
   }
 }
 
+/** Throws with the name that is given twice. */
 export function refuseDuplicates(names: readonly string[], field: string): void {
   const twice = names.find((name, i) => names.indexOf(name) !== i);
   if (twice !== undefined)

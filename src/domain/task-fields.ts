@@ -1,22 +1,18 @@
 import { limits } from './limits.ts';
-import { InvalidInputError } from './problems.ts';
-import { parseInteger } from './text.ts';
+import { parseInteger, parseOptionalInteger } from './scalars.ts';
 
 /** Higher first. */
 export const parsePriority = (value: number, field: string): number =>
   parseInteger(value, field, -limits.priority, limits.priority);
 
-export const parseMaxAttempts = (value: number, field: string): number =>
-  parseInteger(value, field, 1, limits.maxAttempts);
+/** Null: nothing was said. */
+export const parseOptionalPriority = (value: number | null | undefined, field: string): number | null =>
+  value == null ? null : parsePriority(value, field);
 
+/** Attempts that count before a task fails; null: the agent's retry policy says it. */
+export const parseMaxAttempts = (value: number | null | undefined, field: string): number | null =>
+  parseOptionalInteger(value, field, 1, limits.maxAttempts);
+
+/** Tokens that a task is expected to use; null: nothing was said. */
 export const parseEstimate = (value: number | null | undefined, field: string): number | null =>
-  value === null || value === undefined ? null : parseInteger(value, field, 0, Number.MAX_SAFE_INTEGER);
-
-export function parseAvailableAt(at: Date | null | undefined, field = 'availableAt'): Date | null {
-  if (!at) return null;
-  const year = at.getUTCFullYear();
-  if (Number.isNaN(year) || year < 1970 || year > 9999) {
-    throw new InvalidInputError(field, `${field} must be a time in the years 1970 to 9999.`);
-  }
-  return at;
-}
+  parseOptionalInteger(value, field, 0, Number.MAX_SAFE_INTEGER);

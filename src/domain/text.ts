@@ -70,14 +70,6 @@ export function inNfc(question: unknown): unknown {
   return Object.fromEntries(Object.entries(question).map(([field, value]) => [field, inNfc<unknown>(value)]));
 }
 
-/** An integer in a range; throws with the range. */
-export function parseInteger(value: number, field: string, min: number, max: number): number {
-  if (!Number.isInteger(value) || value < min || value > max) {
-    throw new InvalidInputError(field, `${field} must be an integer from ${min} to ${max}.`);
-  }
-  return value;
-}
-
 /** Cuts text to a number of UTF-8 bytes without splitting a character. */
 export function cutBytes(text: string, maxBytes: number): string {
   const bytes = Buffer.from(text);

@@ -2,8 +2,15 @@ import type { Debounce } from '../domain/debounce.ts';
 import { digest, hashKey } from '../domain/digest.ts';
 import { checkJson, isJsonObject, type JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
+import { refuseTooMany } from '../domain/names.ts';
 import { InvalidInputError } from '../domain/problems.ts';
-import { parseAvailableAt, parseEstimate, parseMaxAttempts, parsePriority } from '../domain/task-fields.ts';
+import { parseTime } from '../domain/scalars.ts';
+import {
+  parseEstimate,
+  parseMaxAttempts,
+  parseOptionalPriority,
+  parsePriority,
+} from '../domain/task-fields.ts';
 import { parseLabels, parseName, parseOptionalName } from '../domain/text.ts';
 import type { DebounceInput, LaunchRunInput, LaunchStepInput } from './types.ts';
 
@@ -50,7 +57,7 @@ export function parseLaunch(input: LaunchRunInput): Launch {
     customer: parseOptionalName(input.customer, 'customer'),
     labels: parseLabels(input.labels, 'labels'),
     estimatedTokens: parseEstimate(input.estimatedTokens, 'estimatedTokens'),
-    availableAt: parseAvailableAt(input.availableAt),
+    availableAt: parseTime(input.availableAt, 'availableAt'),
     serialKey: parseOptionalName(input.serialKey, 'serialKey'),
     debounce: input.debounce ? parseDebounce(input.debounce) : null,
     steps: parseSteps(input.steps ?? []),
@@ -79,6 +86,7 @@ export function parseLaunch(input: LaunchRunInput): Launch {
   return { ...launch, key };
 }
 
+/** Checks a config as far as that needs no job; throws InvalidInputError. */
 export function parseConfig(config: unknown): JsonObject {
   if (!isJsonObject(config)) throw new InvalidInputError('config', 'config must be a JSON object.');
   return checkJson(config, 'config').value as JsonObject;
@@ -102,12 +110,7 @@ function parseDebounce(input: DebounceInput): Debounce {
 }
 
 function parseSteps(steps: readonly LaunchStepInput[]): Map<string, StepOverride> {
-  if (steps.length > limits.stepsOfJob) {
-    throw new InvalidInputError(
-      'steps',
-      `steps has ${steps.length} entries; at most ${limits.stepsOfJob} are allowed.`,
-    );
-  }
+  refuseTooMany(steps, 'steps', limits.stepsOfJob);
   const overrides = new Map<string, StepOverride>();
   for (const [i, step] of steps.entries()) {
     const at = `steps[${i}]`;
@@ -116,8 +119,8 @@ function parseSteps(steps: readonly LaunchStepInput[]): Map<string, StepOverride
       throw new InvalidInputError(`${at}.step`, `${at}.step is ${name}, which is given twice in steps.`);
     overrides.set(name, {
       estimatedTokens: parseEstimate(step.estimatedTokens, `${at}.estimatedTokens`),
-      priority: step.priority == null ? null : parsePriority(step.priority, `${at}.priority`),
-      maxAttempts: step.maxAttempts == null ? null : parseMaxAttempts(step.maxAttempts, `${at}.maxAttempts`),
+      priority: parseOptionalPriority(step.priority, `${at}.priority`),
+      maxAttempts: parseMaxAttempts(step.maxAttempts, `${at}.maxAttempts`),
       serialKey: parseOptionalName(step.serialKey, `${at}.serialKey`),
     });
   }

@@ -1,7 +1,7 @@
 import type { Database, Queryable } from '../db/pool.ts';
 import { transaction } from '../db/transaction.ts';
 import { InvalidInputError, isInvalidInput, parsed } from '../domain/problems.ts';
-import { parseInteger } from '../domain/text.ts';
+import { parseInteger } from '../domain/scalars.ts';
 import { Where } from '../read/where.ts';
 import { appendAudit } from './audit.ts';
 import { parseOptionalText } from './parse-fields.ts';

@@ -1,21 +1,15 @@
 import { checkJson, isStorable, type Json } from '../domain/json.ts';
 import { InvalidInputError } from '../domain/problems.ts';
-import { parseInteger } from '../domain/text.ts';
+import { parseOptionalInteger } from '../domain/scalars.ts';
 import { templateFault } from './template-syntax.ts';
 
 /** The largest value of an integer column. */
 export const maxInteger = 2_147_483_647;
 const maxTextBytes = 8192;
 
+/** The version that a save asks for; null: any. */
 export const parseIfVersion = (value: number | null | undefined): number | null =>
   parseOptionalInteger(value, 'ifVersion', 0, maxInteger);
-
-export const parseOptionalInteger = (
-  value: number | null | undefined,
-  field: string,
-  min: number,
-  max: number,
-): number | null => (value == null ? null : parseInteger(value, field, min, max));
 
 /** Text for people: a description, a reason. */
 export function parseOptionalText(value: string | null | undefined, field: string): string | null {
@@ -33,13 +27,6 @@ export function parseOptionalText(value: string | null | undefined, field: strin
       `${field} is ${bytes} bytes long; at most ${maxTextBytes} are allowed.`,
     );
   }
-  return value;
-}
-
-/** A number in a range; throws with the range. */
-export function parseNumber(value: number, field: string, min: number, max: number): number {
-  if (!(value >= min && value <= max))
-    throw new InvalidInputError(field, `${field} must be a number from ${min} to ${max}.`);
   return value;
 }
 

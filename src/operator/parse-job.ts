@@ -3,10 +3,11 @@ import { isJsonObject, type Json } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import { parseNames, refuseDuplicates, refuseTooMany } from '../domain/names.ts';
 import { InvalidInputError } from '../domain/problems.ts';
+import { parseMaxAttempts } from '../domain/task-fields.ts';
 import { parseName, parseOptionalName } from '../domain/text.ts';
 import { timeBound } from '../domain/time-bound.ts';
 import { compileConfigSchema } from '../intake/validate-config.ts';
-import { parseJson, parseOptionalInteger, parseTemplate } from './parse-fields.ts';
+import { parseJson, parseTemplate } from './parse-fields.ts';
 import type { JobStepInput } from './types.ts';
 
 /** A step as a user sees it: with its agent's name. */
@@ -50,7 +51,7 @@ const parseStep = (input: JobStepInput, at: string): StepSpec => ({
   input: parseTemplate(input.input, `${at}.input`),
   assetKey: parseOptionalName(input.assetKey, `${at}.assetKey`),
   readsAssetKeys: parseNames(input.readsAssetKeys, `${at}.readsAssetKeys`, maxAssetsRead),
-  maxAttempts: parseOptionalInteger(input.maxAttempts, `${at}.maxAttempts`, 1, limits.maxAttempts),
+  maxAttempts: parseMaxAttempts(input.maxAttempts, `${at}.maxAttempts`),
 });
 
 /** A schema that launches can be checked with: compiled once here, in the way that launches compile it. */

@@ -7,8 +7,8 @@ import {
   type RetryPolicy,
   withShippedOverrides,
 } from '../domain/retry-policy.ts';
-import { parseInteger, parseName } from '../domain/text.ts';
-import { parseNumber } from './parse-fields.ts';
+import { parseInteger, parseNumber } from '../domain/scalars.ts';
+import { parseName } from '../domain/text.ts';
 import type { RetryOverrideInput, RetryPolicyInput } from './types.ts';
 
 /** 30 days. */

@@ -5,7 +5,6 @@ import { orUnavailable } from '../db/unavailable.ts';
 import { digest, hashKey } from '../domain/digest.ts';
 import { newUuid, toPublicId } from '../domain/ids.ts';
 import type { JsonObject } from '../domain/json.ts';
-import { limits } from '../domain/limits.ts';
 import {
   type IllegalState,
   InvalidInputError,
@@ -15,6 +14,7 @@ import {
   type RunConfigValidationInvalid,
 } from '../domain/problems.ts';
 import { isTerminal, type RunStatus } from '../domain/status.ts';
+import { parseOptionalPriority } from '../domain/task-fields.ts';
 import { parseOptionalName } from '../domain/text.ts';
 import { KeyTaken } from '../intake/admit.ts';
 import { findRemembered, keyName, remember } from '../intake/idempotency.ts';
@@ -26,7 +26,6 @@ import { TransitionBuilder } from '../result/transition-builder.ts';
 import type { ActionsContext } from './act.ts';
 import { appendAudit } from './audit.ts';
 import { insertRerun, type OldRun, readOldRun, readOldTasks } from './insert-rerun.sql.ts';
-import { parseOptionalInteger } from './parse-fields.ts';
 import { planRerun, type RerunTask } from './plan-rerun.ts';
 import type { Actions, Actor, RerunInput, RerunOutcome } from './types.ts';
 
@@ -151,7 +150,7 @@ function parseRerun(input: RerunInput): RerunRequest {
     runId: input.runId,
     onlyFailed: input.onlyFailed ?? true,
     config: input.config == null ? null : parseConfig(input.config),
-    priority: parseOptionalInteger(input.priority, 'priority', -limits.priority, limits.priority),
+    priority: parseOptionalPriority(input.priority, 'priority'),
   };
   const text = parseOptionalName(input.idempotencyKey, 'idempotencyKey');
   if (text === null) return { ...request, key: null };

@@ -1,8 +1,7 @@
 import type { Queryable } from '../db/pool.ts';
 import { toPublicId } from '../domain/ids.ts';
-import { limits } from '../domain/limits.ts';
 import { type IllegalState, isInvalidInput, notFound, parsed } from '../domain/problems.ts';
-import { parseInteger } from '../domain/text.ts';
+import { parseOptionalPriority } from '../domain/task-fields.ts';
 import { addDeadLetterFilter, deadLettersFrom } from '../read/dead-letters.ts';
 import { addTaskFilter, tasksFrom } from '../read/task-filter.ts';
 import { reopenTasks } from '../result/reopen-tasks.ts';
@@ -107,8 +106,6 @@ async function withPriority<Outcome>(
   priority: number | null | undefined,
   run: (priority: number | null) => Promise<Outcome>,
 ) {
-  const checked = parsed(() =>
-    priority == null ? null : parseInteger(priority, 'priority', -limits.priority, limits.priority),
-  );
+  const checked = parsed(() => parseOptionalPriority(priority, 'priority'));
   return isInvalidInput(checked) ? checked : run(checked);
 }

@@ -4,9 +4,10 @@ import { parseNames } from '../domain/names.ts';
 import { InvalidInputError, type NotFound } from '../domain/problems.ts';
 import { defaultQueue } from '../domain/registry.ts';
 import type { RetryPolicy } from '../domain/retry-policy.ts';
-import { parseInteger, parseName, parseOptionalName } from '../domain/text.ts';
+import { parseDecimal, parseInteger, parseOptionalInteger } from '../domain/scalars.ts';
+import { parseName, parseOptionalName } from '../domain/text.ts';
 import { asJson } from './audit.ts';
-import { maxInteger, parseOptionalInteger, parseOptionalText } from './parse-fields.ts';
+import { maxInteger, parseOptionalText } from './parse-fields.ts';
 import { parseRetryPolicy } from './parse-retry-policy.ts';
 import { findId, findIds, isNotFound, readRow } from './rows.ts';
 import type { ObjectKind } from './save.ts';
@@ -54,7 +55,7 @@ export const agentKind: ObjectKind<SaveAgentInput, AgentSpec, AgentIds> = {
     ),
     timeoutSeconds: parseOptionalInteger(input.timeoutSeconds, 'timeoutSeconds', 1, limits.timeoutSeconds),
     defaultModel: parseOptionalName(input.defaultModel, 'defaultModel'),
-    computeCostPerHour: parseMoney(input.computeCostPerHour, 'computeCostPerHour'),
+    computeCostPerHour: parseDecimal(input.computeCostPerHour, 'computeCostPerHour'),
   }),
 
   resolve: async (tx, spec): Promise<AgentIds | NotFound> => {
@@ -154,19 +155,4 @@ function parseDispatch(
     );
   }
   return { dispatchKind: 'PULL', handler: null, batchBySerialKey: pull?.batchBySerialKey ?? false };
-}
-
-/** Decimal text in one spelling for each value, as the database gives it back. */
-function parseMoney(value: string | null | undefined, field: string): string | null {
-  if (value == null) return null;
-  const match = /^(\d{1,18})(?:\.(\d{1,12}))?$/.exec(value);
-  if (!match) {
-    throw new InvalidInputError(
-      field,
-      `${field} must be a decimal of at least 0 with at most 18 digits before and 12 after the point.`,
-    );
-  }
-  const [, whole = '', decimals = ''] = match;
-  const fraction = decimals.replace(/0+$/, '');
-  return whole.replace(/^0+(?=\d)/, '') + (fraction && `.${fraction}`);
 }

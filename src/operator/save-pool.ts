@@ -1,5 +1,5 @@
 import { limits } from '../domain/limits.ts';
-import { parseInteger } from '../domain/text.ts';
+import { parseInteger } from '../domain/scalars.ts';
 import { readRow } from './rows.ts';
 import type { ObjectKind } from './save.ts';
 import type { SavePoolInput } from './types.ts';

@@ -1,5 +1,6 @@
 import { limits } from '../domain/limits.ts';
-import { parseInteger, parseName } from '../domain/text.ts';
+import { parseInteger } from '../domain/scalars.ts';
+import { parseName } from '../domain/text.ts';
 import { findId, readRow } from './rows.ts';
 import type { ObjectKind } from './save.ts';
 import type { SaveQueueInput } from './types.ts';

@@ -1,7 +1,7 @@
 import type { Json } from '../domain/json.ts';
-import { limits } from '../domain/limits.ts';
 import { InvalidInputError } from '../domain/problems.ts';
-import { parseInteger, parseName } from '../domain/text.ts';
+import { parsePriority } from '../domain/task-fields.ts';
+import { parseName } from '../domain/text.ts';
 import { topicFault } from '../domain/topic.ts';
 import { asJson } from './audit.ts';
 import { parseTemplate } from './parse-fields.ts';
@@ -36,7 +36,7 @@ export const routeKind: ObjectKind<SaveRouteInput, RouteSpec, string> = {
     labels: parseTemplate(input.labels, 'labels'),
     serialKey: parseTemplate(input.serialKey, 'serialKey'),
     estimatedTokens: parseTemplate(input.estimatedTokens, 'estimatedTokens'),
-    priority: parseInteger(input.priority ?? 0, 'priority', -limits.priority, limits.priority),
+    priority: parsePriority(input.priority ?? 0, 'priority'),
     enabled: input.enabled ?? true,
   }),
   resolve: (tx, spec) => findId(tx, 'job', spec.job),

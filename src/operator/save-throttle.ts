@@ -1,4 +1,5 @@
-import { maxInteger, parseOptionalInteger } from './parse-fields.ts';
+import { parseOptionalInteger } from '../domain/scalars.ts';
+import { maxInteger } from './parse-fields.ts';
 import { readRow } from './rows.ts';
 import type { ObjectKind } from './save.ts';
 import type { SaveThrottleInput } from './types.ts';

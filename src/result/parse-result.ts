@@ -1,13 +1,16 @@
 import { digestFields } from '../domain/digest.ts';
 import { checkJson, type Json, repairText } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import { InvalidInputError } from '../domain/problems.ts';
 import type { ErrorKind } from '../domain/retry-policy.ts';
+import { parseNumber } from '../domain/scalars.ts';
 import type { ResultStatus } from '../domain/status.ts';
 import { cutBytes, parseName, parseOptionalName } from '../domain/text.ts';
 import { parseSpawn, type SpawnedTask } from './parse-spawn.ts';
 import { type ModelUsage, parseUsage } from './parse-usage.ts';
 import type { ExecutionErrorInput, MaterializationInput, ReportResultInput } from './types.ts';
+
+/** A week. */
+const maxRetryAfterSeconds = 604_800;
 
 export interface ReportedError {
   code: string;
@@ -51,16 +54,12 @@ export function parseReport(
   });
   const error = input.status === 'FAILED' ? parseError(input.error) : null;
   const spawn = parseSpawn(input.spawn, input.status);
-  const { confidence = null } = input;
-  if (confidence !== null && !(confidence >= 0 && confidence <= 1)) {
-    throw new InvalidInputError('confidence', 'confidence must be from 0 to 1.');
-  }
   const content = {
     status: input.status,
     output: output.value,
     error: error?.value ?? null,
     usage: parseUsage(input.usage, 'usage'),
-    confidence,
+    confidence: input.confidence == null ? null : parseNumber(input.confidence, 'confidence', 0, 1),
     traceId: parseOptionalName(input.traceId, 'traceId'),
     externalRunId: parseOptionalName(input.externalRunId, 'externalRunId'),
     materializations: (input.materializations ?? []).map(parseMaterialization),
@@ -84,19 +83,15 @@ function parseError(input: ExecutionErrorInput | null | undefined): {
 } {
   const message = input?.message ?? null;
   const repairedMessage = message === null ? null : repairText(message);
-  const { retryAfterSeconds = null } = input ?? {};
-  if (retryAfterSeconds !== null && !(retryAfterSeconds >= 0 && retryAfterSeconds <= 604_800)) {
-    throw new InvalidInputError(
-      'error.retryAfterSeconds',
-      'error.retryAfterSeconds must be from 0 to 604800 (a week).',
-    );
-  }
   return {
     value: {
       code: input ? parseName(input.code, 'error.code') : 'FAILED',
       message: repairedMessage === null ? null : cutBytes(repairedMessage, limits.errorMessageBytes),
       kind: input?.kind ?? 'TRANSIENT',
-      retryAfterSeconds,
+      retryAfterSeconds:
+        input?.retryAfterSeconds == null
+          ? null
+          : parseNumber(input.retryAfterSeconds, 'error.retryAfterSeconds', 0, maxRetryAfterSeconds),
       throttle: parseOptionalName(input?.throttle, 'error.throttle'),
     },
     repaired: repairedMessage !== message,

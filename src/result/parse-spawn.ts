@@ -3,8 +3,9 @@ import { checkJson, type Json } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import { parseNames, refuseTooMany } from '../domain/names.ts';
 import { InvalidInputError } from '../domain/problems.ts';
+import { parseTime } from '../domain/scalars.ts';
 import type { ResultStatus } from '../domain/status.ts';
-import { parseAvailableAt, parseEstimate, parseMaxAttempts, parsePriority } from '../domain/task-fields.ts';
+import { parseEstimate, parseMaxAttempts, parseOptionalPriority } from '../domain/task-fields.ts';
 import { parseLabels, parseName, parseOptionalName } from '../domain/text.ts';
 import type { SpawnTaskInput } from './types.ts';
 
@@ -55,13 +56,12 @@ export function parseSpawn(
       dependsOn: parseNames(input.dependsOn, `${at}.dependsOn`, limits.stepsOfJob),
       when: input.when ?? 'DEPENDENCIES_COMPLETED',
       optional: input.optional ?? false,
-      priority: input.priority == null ? null : parsePriority(input.priority, `${at}.priority`),
+      priority: parseOptionalPriority(input.priority, `${at}.priority`),
       estimatedTokens: parseEstimate(input.estimatedTokens, `${at}.estimatedTokens`),
-      maxAttempts:
-        input.maxAttempts == null ? null : parseMaxAttempts(input.maxAttempts, `${at}.maxAttempts`),
+      maxAttempts: parseMaxAttempts(input.maxAttempts, `${at}.maxAttempts`),
       serialKey: parseOptionalName(input.serialKey, `${at}.serialKey`),
       labels: parseLabels(input.labels, `${at}.labels`),
-      availableAt: parseAvailableAt(input.availableAt, `${at}.availableAt`)?.toISOString() ?? null,
+      availableAt: parseTime(input.availableAt, `${at}.availableAt`)?.toISOString() ?? null,
     };
   });
   return { value, repaired };
