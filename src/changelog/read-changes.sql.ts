@@ -73,6 +73,7 @@ select x.*, i.log_deleted_xid::text as "deletedXid", i.log_deleted_id as "delete
 
 const withId = (row: Omit<LoggedChange, 'id'>): LoggedChange => ({ ...row, id: changeUuid(row.number) });
 
+/** What committed since a snapshot, and the snapshot up to which that goes. */
 export async function readSince(
   db: Queryable,
   snapshot: string,
@@ -106,6 +107,7 @@ export interface Page {
   deletedTo: Position;
 }
 
+/** The next changes after a position, as a snapshot sees them. */
 export async function readPage(
   db: Queryable,
   after: Position,
@@ -126,6 +128,7 @@ export async function readPage(
   };
 }
 
+/** The snapshot now. */
 export async function readSnapshot(db: Queryable): Promise<string> {
   const { rows } = await db.query<{ snapshot: string }>({
     name: 'snapshot',

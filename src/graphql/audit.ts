@@ -11,7 +11,7 @@ AuditEntryRef.implement({
     id: t.id(idOf('audit')),
     at: t.expose('at', { type: 'DateTime', description: 'When.' }),
     actor: t.exposeString('actor', { description: "Who: the credential's name." }),
-    action: t.exposeString('action', { description: 'What was done, such as saveJob.' }),
+    action: t.exposeString('action', { description: 'What was done, such as job.save or task.cancel.' }),
     target: t.exposeString('target', { description: 'To what.' }),
     before: t.field({
       type: 'JSON',

@@ -5,8 +5,9 @@ import type {
   TaskChange,
   TaskChangeFilter,
 } from '../changelog/types.ts';
+import type { RunFilter } from '../read/run-filter.ts';
+import type { TaskFilter } from '../read/task-filter.ts';
 import { badUserInput, streamError } from './errors.ts';
-import type { RunFilterShape, TaskFilterShape } from './filters.ts';
 import { toRunFilter, toTaskFilter } from './filters.ts';
 
 /**
@@ -62,14 +63,14 @@ function refuse<Filter extends object>(
     throw badUserInput(`${path}.${given}`, `${path}.${given} cannot be used on a stream.`);
 }
 
-export function toTaskChangeFilter(filter: TaskFilterShape | null | undefined): TaskChangeFilter {
+export function toTaskChangeFilter(filter: TaskFilter | null | undefined): TaskChangeFilter {
   if (!filter) return {};
   refuse(filter, notOfTaskStreams, 'filter');
   if (filter.not) refuse(filter.not, notOfTaskStreams, 'filter.not');
   return toTaskFilter(filter);
 }
 
-export function toRunChangeFilter(filter: RunFilterShape | null | undefined): RunChangeFilter {
+export function toRunChangeFilter(filter: RunFilter | null | undefined): RunChangeFilter {
   if (!filter) return {};
   refuse(filter, notOfRunStreams, 'filter');
   return toRunFilter(filter);

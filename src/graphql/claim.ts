@@ -25,7 +25,7 @@ const AssignmentRef = builder.objectRef<Assignment>('Assignment').implement({
     input: t.expose('input', { type: 'JSON', nullable: true, description: 'What to work on.' }),
     labels: t.field({
       type: [LabelRef],
-      description: "The run's labels, by key.",
+      description: "The run's labels and the task's own, by key.",
       resolve: ({ labels }) => toLabels(labels),
     }),
     customer: t.exposeString('customer', { nullable: true, description: 'Whom the work is for.' }),
@@ -72,7 +72,9 @@ const ClaimTasksInput = builder.inputType('ClaimTasksInput', {
     workerId: t.string({ required: true, description: 'Names the process; fresh at each of its starts.' }),
     name: t.string({ description: 'Its name for people; absent is workerId.' }),
     agents: t.stringList({ description: 'Names of agents.' }),
-    pool: t.string({ description: 'Name of a pool.' }),
+    pool: t.string({
+      description: 'Name of a pool. The worker runs no more of its tasks at once than the pool has slots.',
+    }),
     limit: t.int({ required: true, description: 'How many tasks at most, 1 to 100.' }),
     slots: t.int({
       description: 'How many tasks the worker can run at once in all, 0 to 1,000; for figures of capacity.',

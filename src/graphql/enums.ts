@@ -122,7 +122,7 @@ export const ScopeEnum = builder.enumType('Scope', {
     PUBLISH: says('To publish events.'),
     WORK: says('To claim tasks.'),
     OPERATE: says(
-      'To pause and resume; to cancel, retry, hurry, reorder and delete tasks; to replay and purge dead letters.',
+      'To pause and resume; to cancel, retry, run now, set the priority of and delete tasks; to replay and purge dead letters.',
     ),
     CONFIGURE: says('To save jobs, agents, throttles, queues, pools and routes.'),
     ADMIN: says('To manage credentials.'),

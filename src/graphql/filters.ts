@@ -1,4 +1,3 @@
-import type { RunStatus, TaskStatus } from '../domain/status.ts';
 import { inNfc } from '../domain/text.ts';
 import type { DeadLetterFilter } from '../read/dead-letters.ts';
 import type { RunFilter } from '../read/run-filter.ts';
@@ -15,39 +14,11 @@ const LabelFilterInput = builder.inputType('LabelFilter', {
     values: t.stringList({ description: 'Values that it may have; absent is any.' }),
   }),
 });
-type LabelFilterValue = typeof LabelFilterInput.$inferInput;
-
-/** Fields that filters of tasks and of runs share. */
-interface WorkFilterShape {
-  ids?: string[] | null;
-  jobs?: string[] | null;
-  customers?: string[] | null;
-  labels?: LabelFilterValue[] | null;
-  anyLabels?: LabelFilterValue[] | null;
-  correlationId?: string | null;
-  createdAfter?: Date | null;
-  createdBefore?: Date | null;
-  finishedAfter?: Date | null;
-  finishedBefore?: Date | null;
-}
-export interface TaskFilterShape extends WorkFilterShape {
-  runIds?: string[] | null;
-  statuses?: TaskStatus[] | null;
-  steps?: string[] | null;
-  agents?: string[] | null;
-  queues?: string[] | null;
-  errorCodes?: string[] | null;
-  not?: TaskFilterShape | null;
-}
-export interface RunFilterShape extends WorkFilterShape {
-  idempotencyKeys?: string[] | null;
-  statuses?: RunStatus[] | null;
-}
 
 const meaning =
   'Fields are AND, entries of a list OR. Null is absent; an empty list matches nothing. Names, keys and labels match exactly, as Unicode NFC.';
 
-export const TaskFilterInput = builder.inputRef<TaskFilterShape>('TaskFilter').implement({
+export const TaskFilterInput = builder.inputRef<TaskFilter>('TaskFilter').implement({
   description: `Which tasks. ${meaning}`,
   fields: (t) => ({
     ids: t.idList({ description: 'Ids of tasks, task_….' }),
@@ -63,8 +34,11 @@ export const TaskFilterInput = builder.inputRef<TaskFilterShape>('TaskFilter').i
     agents: t.stringList({ description: 'Names of agents.' }),
     queues: t.stringList({ description: 'Names of queues.' }),
     customers: t.stringList({ description: "The runs' customers." }),
-    labels: t.field({ type: [LabelFilterInput], description: "The run's labels: all of these." }),
-    anyLabels: t.field({ type: [LabelFilterInput], description: "The run's labels: at least one of these." }),
+    labels: t.field({ type: [LabelFilterInput], description: "All of these labels, the run's or its own." }),
+    anyLabels: t.field({
+      type: [LabelFilterInput],
+      description: "At least one of these labels, the run's or its own.",
+    }),
     correlationId: t.string({ description: "The run's correlation id." }),
     errorCodes: t.stringList({ description: 'Codes of the error that ended the task. Not on streams.' }),
     createdAfter: t.field({
@@ -84,7 +58,7 @@ export const TaskFilterInput = builder.inputRef<TaskFilterShape>('TaskFilter').i
   }),
 });
 
-export const RunFilterInput = builder.inputRef<RunFilterShape>('RunFilter').implement({
+export const RunFilterInput = builder.inputRef<RunFilter>('RunFilter').implement({
   description: `Which runs. ${meaning}`,
   fields: (t) => ({
     ids: t.idList({
@@ -130,7 +104,7 @@ export const DeadLetterFilterInput = builder.inputType('DeadLetterFilter', {
 });
 
 /** A filter with UUIDs in place of public ids. */
-export function toTaskFilter(filter: TaskFilterShape | null | undefined, field = 'filter'): TaskFilter {
+export function toTaskFilter(filter: TaskFilter | null | undefined, field = 'filter'): TaskFilter {
   if (!filter) return {};
   const { not } = filter;
   if (not?.not) throw badUserInput(`${field}.not.not`, 'not has one level: it cannot have a not of its own.');
@@ -142,7 +116,7 @@ export function toTaskFilter(filter: TaskFilterShape | null | undefined, field =
   };
 }
 
-export const toRunFilter = (filter: RunFilterShape | null | undefined): RunFilter =>
+export const toRunFilter = (filter: RunFilter | null | undefined): RunFilter =>
   filter ? { ...inNfc(filter), ids: toUuids('run', filter.ids, 'filter.ids') } : {};
 
 export const toDeadLetterFilter = (

@@ -1,12 +1,7 @@
+import type { LabelFilter } from '../changelog/types.ts';
 import { limits } from '../domain/limits.ts';
 import { ReadError } from './errors.ts';
 import type { Where } from './where.ts';
-
-export interface LabelFilter {
-  key: string;
-  /** Absent: any value. */
-  values?: readonly string[] | null;
-}
 
 export interface LabelFilters {
   /** All of them. */

@@ -1,19 +1,9 @@
-import type { RunStatus } from '../domain/status.ts';
-import { addLabelFilters, type LabelFilter } from './label-filter.ts';
+import type { RunChangeFilter } from '../changelog/types.ts';
+import { addLabelFilters } from './label-filter.ts';
 import type { Where } from './where.ts';
 
-/** Which runs are asked for. Fields are AND, entries of a list OR. Ids are UUIDs. */
-export interface RunFilter {
-  ids?: readonly string[] | null;
-  idempotencyKeys?: readonly string[] | null;
-  statuses?: readonly RunStatus[] | null;
-  jobs?: readonly string[] | null;
-  customers?: readonly string[] | null;
-  labels?: readonly LabelFilter[] | null;
-  anyLabels?: readonly LabelFilter[] | null;
-  correlationId?: string | null;
-  createdAfter?: Date | null;
-  createdBefore?: Date | null;
+/** Which runs are asked for, by what they are now as well. Fields are AND, entries of a list OR. Ids are UUIDs. */
+export interface RunFilter extends RunChangeFilter {
   finishedAfter?: Date | null;
   finishedBefore?: Date | null;
 }

@@ -1,23 +1,10 @@
-import type { TaskStatus } from '../domain/status.ts';
-import { addLabelFilters, type LabelFilter } from './label-filter.ts';
+import type { TaskChangeFilter } from '../changelog/types.ts';
+import { addLabelFilters } from './label-filter.ts';
 import type { Where } from './where.ts';
 
-/** Which tasks are asked for. Fields are AND, entries of a list OR. Ids are UUIDs. */
-export interface TaskFilter {
-  ids?: readonly string[] | null;
-  runIds?: readonly string[] | null;
-  statuses?: readonly TaskStatus[] | null;
-  jobs?: readonly string[] | null;
-  steps?: readonly string[] | null;
-  agents?: readonly string[] | null;
-  queues?: readonly string[] | null;
-  customers?: readonly string[] | null;
-  labels?: readonly LabelFilter[] | null;
-  anyLabels?: readonly LabelFilter[] | null;
-  correlationId?: string | null;
+/** Which tasks are asked for, by what they are now as well. Fields are AND, entries of a list OR. Ids are UUIDs. */
+export interface TaskFilter extends Omit<TaskChangeFilter, 'not'> {
   errorCodes?: readonly string[] | null;
-  createdAfter?: Date | null;
-  createdBefore?: Date | null;
   finishedAfter?: Date | null;
   finishedBefore?: Date | null;
   not?: TaskFilter | null;
