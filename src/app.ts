@@ -84,16 +84,16 @@ async function start(
     config.secretKey === null
       ? stored
       : { ...stored, secretKey: createHash('sha256').update(config.secretKey).digest() };
+  const database = {
+    connectionString,
+    timeouts: config.database.timeouts,
+    ownSessions: config.database.listenUrl === null,
+  };
   const scheduler = config.roles.includes('scheduler');
   const allHandlers = new Map([...createKnowledgeHandlers(() => services.db), ...handlers]);
 
   const services: Services = await startServices({
-    database: {
-      connectionString,
-      maxConnections: config.database.connections,
-      timeouts: config.database.timeouts,
-      ownSessions: config.database.listenUrl === null,
-    },
+    database: { ...database, maxConnections: config.database.connections },
     listenUrl: directUrl,
     installation,
     scheduler,
@@ -108,10 +108,8 @@ async function start(
 
   // Dashboards read through a small pool of their own: a slow question never takes a connection from the work.
   const readDb = new Database({
-    connectionString,
+    ...database,
     maxConnections: 3,
-    timeouts: config.database.timeouts,
-    ownSessions: config.database.listenUrl === null,
     applicationName: 'runplane-read',
     onError: (error) => log.warn({ error: error.message }, 'a database connection was lost'),
   });

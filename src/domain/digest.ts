@@ -15,4 +15,5 @@ export function digestFields(fields: Readonly<Record<string, unknown>>): string 
 const isPlain = (value: unknown): boolean =>
   typeof value !== 'object' || value === null || (Array.isArray(value) && value.length === 0);
 
+/** SHA-256 of a key: what is stored of it has one size. */
 export const hashKey = (key: string): Buffer => hash('sha256', key, 'buffer');

@@ -1,4 +1,6 @@
 export type TaskStatus = 'BLOCKED' | 'ENQUEUED' | 'PROCESSING' | 'COMPLETED' | 'FAILED' | 'CANCELLED';
+/** A task's state as it is stored: OPEN is ENQUEUED or PROCESSING, which its place says. */
+export type TaskState = 'BLOCKED' | 'OPEN' | 'COMPLETED' | 'FAILED' | 'CANCELLED';
 export type RunStatus = 'QUEUED' | 'RUNNING' | 'CANCELLING' | 'COMPLETED' | 'FAILED' | 'CANCELLED';
 export type AttemptStatus =
   | 'RUNNING'
@@ -13,4 +15,4 @@ export type ResultStatus = 'COMPLETED' | 'FAILED' | 'CANCELLED' | 'RELEASED';
 
 const terminal = new Set<string>(['COMPLETED', 'FAILED', 'CANCELLED']);
 /** A terminal task or run changes no more by itself. */
-export const isTerminal = (status: TaskStatus | RunStatus): boolean => terminal.has(status);
+export const isTerminal = (status: TaskStatus | TaskState | RunStatus): boolean => terminal.has(status);

@@ -11,11 +11,14 @@ import { findReplayedEvents, insertEvents } from './insert-events.sql.ts';
 import { insertRuns } from './insert-runs.sql.ts';
 import type { JobCatalog } from './job-catalog.ts';
 import type { IdempotencyKey } from './parse-launch.ts';
-import { type Admission, type AdmissionOutcome, type Planned, planAdmissions } from './plan-admissions.ts';
+import {
+  type Admission,
+  type AdmissionOutcome,
+  keyOf,
+  type Planned,
+  planAdmissions,
+} from './plan-admissions.ts';
 import type { RouteRefusal } from './types.ts';
-
-const keyOf = (admission: Admission): IdempotencyKey | null =>
-  'launch' in admission ? admission.launch.key : admission.event.key;
 
 /** Another transaction was faster with a key of the group: the group is repeated and finds what that one made. */
 export class KeyTaken extends Error {}

@@ -1,5 +1,6 @@
 import type { Queryable } from '../db/pool.ts';
 import { type Debounce, debouncedStart } from '../domain/debounce.ts';
+import { groupBy } from '../domain/group-by.ts';
 import { newUuid } from '../domain/ids.ts';
 import { type Json, type JsonSize, sizeOfJson } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
@@ -41,13 +42,7 @@ export async function settleDebounced(
 ): Promise<Settled> {
   const settled: Settled = { outcomes: new Map(), newRuns: [], changedRuns: [], rows: [] };
   if (launches.length === 0) return settled;
-  const byKey = new Map<string, DebouncedLaunch[]>();
-  for (const debounced of launches) {
-    const key = keyName(debounced.job.id, debounced.launch.debounce.key);
-    const own = byKey.get(key);
-    if (own) own.push(debounced);
-    else byKey.set(key, [debounced]);
-  }
+  const byKey = groupBy(launches, ({ job, launch }) => keyName(job.id, launch.debounce.key));
   const keys = [...byKey.values()].flatMap(([first]) =>
     first ? { jobId: first.job.id, debounceKey: first.launch.debounce.key } : [],
   );

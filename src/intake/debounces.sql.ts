@@ -29,7 +29,7 @@ export interface DebounceState {
 // Sorted, so that two groups with the same keys never wait for each other in a circle.
 const lockKeysSql = `
 select pg_advisory_xact_lock(k.hash) from (
-  select distinct hashtextextended(g.job_id::text || g.debounce_key, 2) as hash
+  select distinct hashtextextended(g.job_id::text || g.debounce_key, 4) as hash
     from unnest($1::uuid[], $2::text[]) as g(job_id, debounce_key) order by 1) k`;
 
 const lockRunsSql = `

@@ -8,7 +8,7 @@ import { keyName } from './idempotency.ts';
 import { JobCatalog } from './job-catalog.ts';
 import { parseEvent } from './parse-event.ts';
 import { parseLaunch } from './parse-launch.ts';
-import type { Admission, AdmissionOutcome } from './plan-admissions.ts';
+import { type Admission, type AdmissionOutcome, keyOf } from './plan-admissions.ts';
 import type {
   Intake,
   LaunchRunInput,
@@ -34,7 +34,7 @@ export function createIntake({
   const group = new GroupCommit<Admission, AdmissionOutcome>({
     maxItems: 500,
     keysOf: (admission) => {
-      const key = 'launch' in admission ? admission.launch.key : admission.event.key;
+      const key = keyOf(admission);
       return key ? [keyName(key)] : [];
     },
     apply: async (admissions) => {

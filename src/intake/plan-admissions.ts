@@ -16,6 +16,10 @@ const breathEveryMs = 50;
 
 /** One command of a group: a launch, or an event with all that it launches. */
 export type Admission = { launch: Launch } | { event: IncomingEvent };
+
+export const keyOf = (admission: Admission): IdempotencyKey | null =>
+  'launch' in admission ? admission.launch.key : admission.event.key;
+
 export type AdmissionOutcome = LaunchRunOutcome | PublishEventOutcome;
 
 export interface Planned {

@@ -26,6 +26,7 @@ export async function act<Outcome extends { kind: string }>(
   return outcome;
 }
 
+/** Refuses what comes too late. */
 export const isOver = (what: string, status: TaskStatus | RunStatus): IllegalState => ({
   kind: 'IllegalState',
   message: `The ${what} is ${status} already.`,
@@ -56,6 +57,7 @@ export async function readTask(tx: Queryable, id: string): Promise<TaskToChange 
   return rows[0] ?? null;
 }
 
+/** Under its lock; null: there is no such run. */
 export async function readRunStatus(tx: Queryable, id: string): Promise<RunStatus | null> {
   const { rows } = await tx.query<{ status: RunStatus }>({
     text: 'select status from runplane.runs where id = $1 for no key update',
@@ -64,6 +66,7 @@ export async function readRunStatus(tx: Queryable, id: string): Promise<RunStatu
   return rows[0]?.status ?? null;
 }
 
+/** The audit entry of an action that changed a status. */
 export const auditStatus = (
   tx: Queryable,
   actor: Actor,
@@ -75,6 +78,7 @@ export const auditStatus = (
 ): Promise<void> =>
   appendAudit(tx, { actor, action, target, before: { status: before }, after: { status: after }, reason });
 
+/** The runs that these tasks belong to. */
 export async function runsOfTasks(tx: Queryable, taskIds: readonly string[]): Promise<string[]> {
   const { rows } = await tx.query<{ runId: string }>({
     text: 'select distinct run_id as "runId" from runplane.tasks where id = any($1)',

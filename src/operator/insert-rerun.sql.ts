@@ -24,6 +24,7 @@ export async function readOldRun(tx: Queryable, id: string): Promise<OldRun | nu
   return rows[0] ?? null;
 }
 
+/** All tasks of the run, deleted ones too, in the order of their creation. */
 export async function readOldTasks(tx: Queryable, runId: string): Promise<OldTask[]> {
   const { rows } = await tx.query<OldTask & Record<string, unknown>>({
     text: `select id, parent_task_id as "parentId", step, state, coalesce(depends_on, '{}') as "dependsOn", deleted_at is not null as deleted
@@ -84,6 +85,7 @@ export interface NewRun {
   tasks: readonly RerunTask[];
 }
 
+/** Inserts the new run with its tasks, all that are to be executed BLOCKED. */
 export async function insertRerun(tx: Queryable, run: NewRun): Promise<void> {
   const newIds = new Map(run.tasks.map(({ oldId }) => [oldId, newUuid()]));
   const tasks = run.tasks.map(({ oldId, oldParentId, takenOver }) => ({

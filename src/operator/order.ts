@@ -1,9 +1,8 @@
 import { toPublicId } from '../domain/ids.ts';
-import { limits } from '../domain/limits.ts';
 import { isInvalidInput, notFound, parsed } from '../domain/problems.ts';
 import { isTerminal } from '../domain/status.ts';
-import { parseInteger } from '../domain/text.ts';
-import { changePriority, hurryTask } from '../result/change-order.ts';
+import { parsePriority } from '../domain/task-fields.ts';
+import { changePriority, runTaskNow } from '../result/change-order.ts';
 import { type ActionsContext, act, isOver, readTask, type TaskToChange } from './act.ts';
 import { appendAudit } from './audit.ts';
 import type { Actions } from './types.ts';
@@ -17,7 +16,7 @@ export const createOrders = (context: ActionsContext): Orders => ({
       const task = await readTask(tx, taskId);
       if (!task) return notFound('task', target);
       if (isTerminal(task.status)) return isOver('task', task.status);
-      if (!(await hurryTask(tx, taskId))) {
+      if (!(await runTaskNow(tx, taskId))) {
         const message = `The task is ${task.status} and waits for no time; only scheduled ones and those that back off can be run now.`;
         return { kind: 'IllegalState', message, status: task.status };
       }
@@ -34,9 +33,7 @@ export const createOrders = (context: ActionsContext): Orders => ({
 
   setTaskPriority: async (input, actor) => {
     const { taskId } = input;
-    const priority = parsed(() =>
-      parseInteger(input.priority, 'priority', -limits.priority, limits.priority),
-    );
+    const priority = parsed(() => parsePriority(input.priority, 'priority'));
     if (isInvalidInput(priority)) return priority;
     return act(context, null, async (tx) => {
       const target = toPublicId('task', taskId);

@@ -1,4 +1,4 @@
-import type { TaskStatus } from '../domain/status.ts';
+import type { TaskState } from '../domain/status.ts';
 
 /** A task of a run that is over, as far as a rerun cares. */
 export interface OldTask {
@@ -6,7 +6,7 @@ export interface OldTask {
   /** The task whose result spawned it. */
   parentId: string | null;
   step: string;
-  state: TaskStatus;
+  state: TaskState;
   dependsOn: readonly string[];
   deleted: boolean;
 }

@@ -56,7 +56,7 @@ export interface SaveAgentInput {
   computeCostPerHour?: string | null;
   ifVersion?: number | null;
 }
-/** Exactly one of the fields is set. Batches by serial key and webhooks are refused. */
+/** Exactly one of the fields is set. Webhooks are refused. */
 export interface DispatchInput {
   pull?: { batchBySerialKey?: boolean | null } | null;
   inline?: { handler: string } | null;

@@ -1,4 +1,5 @@
 import type { Database } from '../db/pool.ts';
+import { isDelayedRowOf, memberOf } from '../db/task-rows.ts';
 import type { ErrorKind } from '../domain/retry-policy.ts';
 import { defaultRetryPolicy } from '../domain/retry-policy.ts';
 import { isTerminal, type TaskStatus } from '../domain/status.ts';
@@ -92,7 +93,7 @@ select t.id, (count(x.id) + count(distinct l.attempt_id))::int as "attemptCount"
  where t.id = any($1) group by t.id`;
 
 const delayedSql = `
-select t.id from runplane.tasks t join runplane.delayed_tasks d on d.available_at = t.available_at and d.task_id = t.id
+select t.id from runplane.tasks t join runplane.delayed_tasks d on ${isDelayedRowOf('d', 't')}
  where t.id = any($1)`;
 
 // The tasks that a run was launched with are its first ones, so the look-up in the order of creation ends soon.
@@ -137,10 +138,7 @@ const children = (name: string, condition: string): ListDefinition => ({
   from: `(select p.* from runplane.tasks p where p.id = parent.id) p join ${tasksFrom} on ${condition}`,
 });
 const ofRun: ListDefinition = { ...orders.CREATED_ASC, name: 'tasks of run' };
-const dependencies = children(
-  'dependencies',
-  't.run_id = p.run_id and coalesce(t.member_of, array[t.step]) && p.depends_on',
-);
+const dependencies = children('dependencies', `t.run_id = p.run_id and ${memberOf('t')} && p.depends_on`);
 const spawned = children('children', 't.parent_task_id = p.id');
 
 export class TaskQuestions {
@@ -167,7 +165,6 @@ export class TaskQuestions {
     return readById(this.#db, 'delayed-tasks', delayedSql, ids);
   }
 
-  /** The first task of each run and step; keys are run id, space, step. */
   /** The job's own task of each run and step; keys are run id, space, step. */
   async ofSteps(keys: readonly string[]): Promise<Map<string, TaskRow>> {
     const runs = keys.map((key) => key.slice(0, key.indexOf(' ')));

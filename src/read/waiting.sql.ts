@@ -1,3 +1,4 @@
+import { isDelayedRowOf, isReadyRowOf } from '../db/task-rows.ts';
 import { liveWorkers } from './workers.ts';
 
 /**
@@ -64,8 +65,8 @@ select w.id, w.state = 'BLOCKED' as blocked, w.created_at as "createdAt", w.avai
   left join serving v on v.agent_id = w.agent_id
   join runplane.runs u on u.id = w.run_id
   left join runplane.ready_tasks r
-    on r.agent_id = w.agent_id and r.priority_key = -w.priority and r.turn = w.turn and r.rank = w.rank
-  left join runplane.delayed_tasks y on y.available_at = w.available_at and y.task_id = w.id
+    on ${isReadyRowOf('r', 'w')}
+  left join runplane.delayed_tasks y on ${isDelayedRowOf('y', 'w')}
   left join runplane.serial_tasks z on z.task_id = w.id and exists (
     select from runplane.serial_tasks e where e.agent_id = z.agent_id and e.serial_key = z.serial_key and e.rank < z.rank)`;
 

@@ -101,7 +101,7 @@ function explainThrottle(throttle: ThrottleRoom): Pick<Waiting, 'reason' | 'deta
   if (!throttle.passes) {
     return {
       reason: 'TOKEN_BUDGET',
-      detail: `Throttle ${name} keeps its tokens for a larger task that has waited for more than a minute.`,
+      detail: `Throttle ${name} keeps its tokens for a larger task that has waited too long to be passed.`,
       until: null,
     };
   }

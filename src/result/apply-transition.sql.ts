@@ -1,4 +1,5 @@
 import type { Queryable } from '../db/pool.ts';
+import { enqueueTasks } from './enqueue-tasks.sql.ts';
 import type { Transition } from './transition.ts';
 
 /**
@@ -83,6 +84,7 @@ logged as (
     from runs c cross join moment m where c.to_status is not null) x)
 select (select count(*) from gone)::int as ended`;
 
+/** Writes a transition; throws when an attempt that it ends has no lease. */
 export async function applyTransition(
   tx: Queryable,
   { attemptEnds, taskEnds, enqueued, runs }: Transition,
@@ -100,14 +102,12 @@ export async function applyTransition(
   if (rows[0]?.ended !== attemptEnds.length) {
     throw new Error(`${attemptEnds.length} attempts should have ended, ${rows[0]?.ended} had a lease.`);
   }
-  const now = enqueued.filter((task) => task.delay_seconds === 0);
-  if (now.length > 0) {
-    await tx.query({
-      name: 'enqueue-tasks',
-      text: 'select runplane.enqueue_tasks($1, $2, $3)',
-      values: [now.map((t) => t.task_id), now.map((t) => t.sequence), now.map((t) => t.attempts)],
-    });
-  }
+  await enqueueTasks(
+    tx,
+    enqueued
+      .filter((task) => task.delay_seconds === 0)
+      .map(({ task_id, sequence, attempts }) => ({ taskId: task_id, sequence, attempts })),
+  );
 }
 
 /** Tasks with a serial key that are over make room for the next of their key. */

@@ -1,4 +1,5 @@
 import type { Queryable } from '../db/pool.ts';
+import { isDelayedRowOf } from '../db/task-rows.ts';
 import { limits } from '../domain/limits.ts';
 import { operatorsLead } from '../domain/operators-lead.ts';
 import { type EnqueuedTask, enqueueTasks } from './enqueue-tasks.sql.ts';
@@ -6,13 +7,13 @@ import { type Place, takePlaces } from './take-places.sql.ts';
 
 // The delayed row is locked by its deletion: the mover makes the task ready either before, and then it is not here any
 // more, or not at all.
-const hurrySql = `
+const runNowSql = `
 with now as materialized (select runplane.clock() as at),
 taken as (
   delete from runplane.delayed_tasks d using runplane.tasks t
-   where t.id = $1 and d.available_at = t.available_at and d.task_id = t.id
+   where t.id = $1 and ${isDelayedRowOf('d', 't')}
   returning d.task_id, d.sequence, d.attempts),
-hurried as (
+moved as (
   update runplane.tasks t set available_at = now.at, priority = least($2, t.priority + $3), turn = null
     from taken k cross join now where t.id = k.task_id)
 select k.task_id as "taskId", k.sequence, k.attempts from taken k`;
@@ -21,10 +22,10 @@ select k.task_id as "taskId", k.sequence, k.attempts from taken k`;
  * Makes a task ready that waits for a time, in front of others. False: it waits for none. The order of its serial key
  * holds. The caller holds the lock of its run.
  */
-export async function hurryTask(tx: Queryable, taskId: string): Promise<boolean> {
+export async function runTaskNow(tx: Queryable, taskId: string): Promise<boolean> {
   const { rows } = await tx.query<EnqueuedTask & Record<string, unknown>>({
-    name: 'hurry-task',
-    text: hurrySql,
+    name: 'run-task-now',
+    text: runNowSql,
     values: [taskId, limits.priority, operatorsLead],
   });
   await enqueueTasks(tx, rows);

@@ -49,6 +49,7 @@ export interface SpawnedRow {
   available_at: string | null;
 }
 
+/** Throws InvalidInputError when the run would have too many. */
 export function checkTasksOfRun(totalTasks: number, spawned: number): void {
   if (totalTasks + spawned <= limits.tasksOfRun) return;
   throw new InvalidInputError(
@@ -132,6 +133,7 @@ function checkCycles(rows: readonly SpawnedRow[], run: SpawningRun): void {
   refuse(`spawn[${closes}].dependsOn`, `makes steps wait for each other in a circle: ${cycle.join(' -> ')}.`);
 }
 
+/** The steps that are not over before it is. */
 export const membersOf = (row: SpawnedRow): string[] => row.member_of ?? [row.step];
 
 const quote = (name: string): string => JSON.stringify(name);

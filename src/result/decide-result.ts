@@ -6,7 +6,7 @@ import {
   maxUncountedInRow,
   type RetryPolicy,
 } from '../domain/retry-policy.ts';
-import type { AttemptStatus } from '../domain/status.ts';
+import type { AttemptStatus, TaskState } from '../domain/status.ts';
 import type { Report, ReportedError } from './parse-result.ts';
 
 /** How an attempt comes to an end: its worker says so, or the sweeper finds it. */
@@ -20,7 +20,7 @@ export interface AttemptState {
   attempt: AttemptStatus;
   /** Of what this attempt reported before. */
   reportedDigest: Buffer | null;
-  task: 'BLOCKED' | 'OPEN' | 'COMPLETED' | 'FAILED' | 'CANCELLED';
+  task: TaskState;
   cancelRequested: boolean;
   /** By the database's clock, now. */
   leaseExpired: boolean;

@@ -1,6 +1,7 @@
 import type { Queryable } from '../db/pool.ts';
+import { groupBy } from '../domain/group-by.ts';
 import { type AttemptHistory, defaultRetryPolicy, type RetryPolicy } from '../domain/retry-policy.ts';
-import type { AttemptStatus } from '../domain/status.ts';
+import type { AttemptStatus, TaskState } from '../domain/status.ts';
 
 /** An attempt with its task, run and agent, as they are under the run's lock. */
 export interface AttemptRow {
@@ -12,7 +13,7 @@ export interface AttemptRow {
   /** Of the task, as the lease carries it. */
   sequence: number;
   taskId: string;
-  task: 'BLOCKED' | 'OPEN' | 'COMPLETED' | 'FAILED' | 'CANCELLED';
+  task: TaskState;
   /** Whether any attempt of the task holds its lease. */
   leased: boolean;
   step: string;
@@ -155,19 +156,13 @@ export async function readHistories(
     text: historySql,
     values: [tasks.map((task) => task.taskId)],
   });
-  const byTask = groupByTask(rows);
+  const byTask = groupBy(rows, (attempt) => attempt.taskId);
   return new Map(
     tasks.map(({ taskId, attemptsForgiven }) => [
       taskId,
       historyOf((byTask.get(taskId) ?? []).filter((attempt) => attempt.number > attemptsForgiven)),
     ]),
   );
-}
-
-function groupByTask(rows: readonly PastAttempt[]): Map<string, PastAttempt[]> {
-  const groups = new Map<string, PastAttempt[]>();
-  for (const row of rows) groups.set(row.taskId, [...(groups.get(row.taskId) ?? []), row]);
-  return groups;
 }
 
 function historyOf(attempts: readonly PastAttempt[]): AttemptHistory {

@@ -1,4 +1,5 @@
 import type { Queryable } from '../db/pool.ts';
+import { memberOf } from '../db/task-rows.ts';
 import type { TaskNode } from './resolve-dependents.ts';
 
 /** A task of a run that has more than one. */
@@ -17,7 +18,7 @@ export interface RunTask extends TaskNode {
 }
 
 export const runTaskColumns = (t: string): string => `
-${t}.id, ${t}.run_id as "runId", ${t}.step, coalesce(${t}.member_of, array[${t}.step]) as "memberOf", ${t}.agent_id as "agentId", ${t}.state,
+${t}.id, ${t}.run_id as "runId", ${t}.step, ${memberOf(t)} as "memberOf", ${t}.agent_id as "agentId", ${t}.state,
        coalesce(${t}.depends_on, '{}') as "dependsOn", ${t}.runs_when as "when", ${t}.optional, ${t}.serial_key as "serialKey", ${t}.sequence,
        ${t}.cancellable, ${t}.cancel_requested_at is not null as "cancelRequested", ${t}.error_code as "errorCode",
        ${t}.parent_task_id is not null as spawned, ${t}.deleted_at is not null as deleted`;

@@ -1,4 +1,5 @@
 import type { Queryable } from '../db/pool.ts';
+import { memberOf } from '../db/task-rows.ts';
 import type { StepDefinition } from '../domain/job-definition.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
@@ -23,7 +24,7 @@ select k.run_id as "runId", k.step as of, t.id as "taskId", t.step, t.state, t.e
  cross join lateral (
    select x.id, sum(pg_column_size(x.output)) over (order by x.id) as bytes from (
      select m.id, m.output from runplane.tasks m
-      where m.run_id = k.run_id and m.parent_task_id is not null and k.step = any(coalesce(m.member_of, array[m.step]))
+      where m.run_id = k.run_id and m.parent_task_id is not null and k.step = any(${memberOf('m')})
       order by m.id limit $3) x) i
   join runplane.tasks t on t.id = i.id
  order by t.id`;

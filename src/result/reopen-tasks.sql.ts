@@ -1,4 +1,6 @@
 import type { Queryable } from '../db/pool.ts';
+import { limits } from '../domain/limits.ts';
+import { operatorsLead } from '../domain/operators-lead.ts';
 import { isTerminal } from '../domain/status.ts';
 import { type EnqueuedTask, enqueueTasks } from './enqueue-tasks.sql.ts';
 import type { LockedRun } from './lock-runs.sql.ts';
@@ -13,7 +15,7 @@ export interface ReopenedTask {
 const reopenSql = `
 with moment as materialized (select runplane.clock() as now),
 given as materialized (
-  select g.*, least(1000, coalesce($2::int, t.priority + 100))::smallint as new_priority,
+  select g.*, least($4::int, coalesce($2::int, t.priority + $5::int))::smallint as new_priority,
          coalesce((select max(a.number) from runplane.attempts a where a.task_id = g.task_id), 0) as attempts
     from json_to_recordset($1::json) as g(task_id uuid, run_id uuid, from_status runplane.logged_status, sequence int, waits boolean)
     join runplane.tasks t on t.id = g.task_id),
@@ -71,7 +73,7 @@ export async function writeReopened(
   const { rows: enqueued } = await tx.query<EnqueuedTask & Record<string, unknown>>({
     name: 'reopen-tasks',
     text: reopenSql,
-    values: [JSON.stringify(given), priority, JSON.stringify(followed)],
+    values: [JSON.stringify(given), priority, JSON.stringify(followed), limits.priority, operatorsLead],
   });
   await enqueueTasks(tx, enqueued);
 }

@@ -1,9 +1,10 @@
 import type { Queryable } from '../db/pool.ts';
 import type { IllegalState } from '../domain/problems.ts';
+import { isTerminal } from '../domain/status.ts';
 import { type LockedRun, lockRunsById } from './lock-runs.sql.ts';
 import { type RunTask, readRunTasks } from './read-run-tasks.sql.ts';
 import { type ReopenedTask, writeReopened } from './reopen-tasks.sql.ts';
-import { isOver, isSatisfied } from './resolve-dependents.ts';
+import { isSatisfied } from './resolve-dependents.ts';
 import { addStepWaits, writeStepCounts } from './step-counts.sql.ts';
 import { StepCounts } from './step-counts.ts';
 
@@ -81,7 +82,7 @@ function chooseReopened(
     const open = new Set<string>();
     const broken = new Set<string>();
     for (const task of own) {
-      const steps = again.has(task) || !isOver(task.state) ? open : isSatisfied(task) ? null : broken;
+      const steps = again.has(task) || !isTerminal(task.state) ? open : isSatisfied(task) ? null : broken;
       if (steps) for (const step of task.memberOf) steps.add(step);
     }
     const reopened = [...again].map((task) => ({

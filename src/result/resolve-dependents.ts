@@ -1,6 +1,5 @@
 import type { StepCondition } from '../domain/job-definition.ts';
-
-type State = 'BLOCKED' | 'OPEN' | 'COMPLETED' | 'FAILED' | 'CANCELLED';
+import { isTerminal, type TaskState } from '../domain/status.ts';
 
 /** A task of a run as far as its dependents care. */
 export interface TaskNode {
@@ -8,7 +7,7 @@ export interface TaskNode {
   step: string;
   /** Its own step and those of the tasks above it. */
   memberOf: readonly string[];
-  state: State;
+  state: TaskState;
   dependsOn: readonly string[];
   when: StepCondition;
   optional: boolean;
@@ -21,10 +20,9 @@ export interface Resolved<Task> {
   failed: { task: Task; steps: string[] }[];
 }
 
-export const isOver = (state: State): boolean => state !== 'BLOCKED' && state !== 'OPEN';
 /** The failure of an optional step fails none of its dependents. */
 export const isSatisfied = (task: Pick<TaskNode, 'state' | 'optional'>): boolean =>
-  task.state === 'COMPLETED' || (isOver(task.state) && task.optional);
+  task.state === 'COMPLETED' || (isTerminal(task.state) && task.optional);
 
 interface Count {
   /** Members of the step that are not terminal. */
@@ -63,7 +61,7 @@ export function resolveDependents<Task extends TaskNode>(tasks: readonly Task[])
     }
   };
   for (const task of tasks) {
-    if (!isOver(task.state)) add(task, 1, 0);
+    if (!isTerminal(task.state)) add(task, 1, 0);
     else if (!isSatisfied(task)) add(task, 0, 1);
   }
   const resolved: Resolved<Task> = { unblocked: [], failed: [] };
@@ -80,7 +78,7 @@ export function resolveDependents<Task extends TaskNode>(tasks: readonly Task[])
 
 /** The status of a run all of whose tasks are terminal. */
 export function finishedRunStatus(
-  tasks: readonly { state: State; optional: boolean }[],
+  tasks: readonly { state: TaskState; optional: boolean }[],
   cancelRequested: boolean,
 ): 'COMPLETED' | 'FAILED' | 'CANCELLED' {
   const cancelled = tasks.some((task) => task.state === 'CANCELLED');

@@ -1,9 +1,10 @@
 import type { Queryable } from '../db/pool.ts';
+import { memberOf } from '../db/task-rows.ts';
 import type { SpawnedRow, Spawner } from './check-spawn.ts';
 import type { StepKey } from './step-counts.ts';
 
 const spawnersSql = `
-select t.id as "taskId", t.run_id as "runId", coalesce(t.member_of, array[t.step]) as "memberOf", t.priority, r.labels as "runLabels",
+select t.id as "taskId", t.run_id as "runId", ${memberOf('t')} as "memberOf", t.priority, r.labels as "runLabels",
        t.cancel_requested_at is not null as "cancelRequested"
   from runplane.tasks t join runplane.runs r on r.id = t.run_id where t.id = any($1)`;
 

@@ -1,4 +1,5 @@
 import type { Queryable } from '../db/pool.ts';
+import { memberOf } from '../db/task-rows.ts';
 import { type RunTask, runTaskColumns } from './read-run-tasks.sql.ts';
 import type { StepCount, StepCounts, StepKey } from './step-counts.ts';
 
@@ -13,7 +14,7 @@ delete from runplane.run_steps where run_id = any($1)`;
 
 const countSql = `
 with own as materialized (
-  select t.id, t.run_id, coalesce(t.member_of, array[t.step]) as member_of, t.state, t.optional, t.depends_on
+  select t.id, t.run_id, ${memberOf('t')} as member_of, t.state, t.optional, t.depends_on
     from runplane.tasks t where t.run_id = any($1)),
 marked as (
   update runplane.runs set has_spawned = true where id = any($1) and not has_spawned),
@@ -47,7 +48,7 @@ export const isMiscounted = (run: string): string => `(${run}.has_spawned and ex
   select from (
     select m.step, count(*) filter (where t.finished_at is null) as open,
            count(*) filter (where t.state in ('FAILED', 'CANCELLED') and not t.optional) as broken
-      from runplane.tasks t cross join unnest(coalesce(t.member_of, array[t.step])) m(step) where t.run_id = ${run}.id group by m.step) m
+      from runplane.tasks t cross join unnest(${memberOf('t')}) m(step) where t.run_id = ${run}.id group by m.step) m
     full join (select s.step, s.open, s.broken from runplane.run_steps s where s.run_id = ${run}.id) s on s.step = m.step
    where (m.open, m.broken) is distinct from (s.open::bigint, s.broken::bigint)))`;
 
@@ -80,10 +81,11 @@ export interface Member {
 }
 
 const membersSql = `
-select id as "taskId", run_id as "runId", coalesce(member_of, array[step]) as "memberOf", coalesce(depends_on, '{}') as "dependsOn",
-       optional, state = 'BLOCKED' as blocked, parent_task_id is not null as spawned
-  from runplane.tasks where id = any($1)`;
+select t.id as "taskId", t.run_id as "runId", ${memberOf('t')} as "memberOf", coalesce(t.depends_on, '{}') as "dependsOn",
+       t.optional, t.state = 'BLOCKED' as blocked, t.parent_task_id is not null as spawned
+  from runplane.tasks t where t.id = any($1)`;
 
+/** What these tasks are counted for. */
 export async function readMembers(tx: Queryable, taskIds: readonly string[]): Promise<Member[]> {
   if (taskIds.length === 0) return [];
   const { rows } = await tx.query<Member & Record<string, unknown>>({
@@ -121,7 +123,7 @@ export async function readWaitingTasks(tx: Queryable, keys: readonly StepKey[]):
 const waitSql = `
 insert into runplane.step_waits (run_id, waiting_step, step, task_id)
 select t.run_id, m.step, d.step, t.id from runplane.tasks t
- cross join unnest(coalesce(t.member_of, array[t.step])) m(step) cross join unnest(t.depends_on) d(step)
+ cross join unnest(${memberOf('t')}) m(step) cross join unnest(t.depends_on) d(step)
  where t.id = any($1)`;
 
 /** Blocked tasks wait for the steps that they depend on. */

@@ -1,4 +1,5 @@
 import type { Queryable } from '../db/pool.ts';
+import { isDelayedRowOf, isReadyRowOf } from '../db/task-rows.ts';
 
 /** What the row of a place carries for its task. */
 interface Carried {
@@ -23,10 +24,10 @@ with t as materialized (
   select t.id, t.agent_id, t.priority, t.turn, t.rank, t.available_at from runplane.tasks t where t.id = any($1)),
 ready as (
   delete from runplane.ready_tasks r using t
-   where r.agent_id = t.agent_id and r.priority_key = -t.priority and r.turn = t.turn and r.rank = t.rank and r.task_id = t.id
+   where ${isReadyRowOf('r', 't')}
   returning r.task_id, r.sequence, r.attempts),
 delayed as (
-  delete from runplane.delayed_tasks d using t where d.available_at = t.available_at and d.task_id = t.id
+  delete from runplane.delayed_tasks d using t where ${isDelayedRowOf('d', 't')}
   returning d.task_id, d.sequence, d.attempts, d.available_at, d.reason, d.since)
 select task_id as "taskId", sequence, attempts, null as "availableAt", null as reason, null as since from ready
 union all

@@ -38,6 +38,7 @@ export class WaitGraph {
   }
 }
 
+/** These steps wait for those. */
 export function addWaits(
   waits: Map<string, Set<string>>,
   memberOf: readonly string[],

@@ -1,8 +1,9 @@
 import type { Database } from '../../db/pool.ts';
+import { isDelayedRowOf, isReadyRowOf, memberOf } from '../../db/task-rows.ts';
 import { transactionByKey } from '../../db/transaction.ts';
 import { nilUuid } from '../../domain/ids.ts';
 import { isMiscounted } from '../../result/step-counts.sql.ts';
-import { isDelayedRowOf, isReadyRowOf, placeCount } from './place-conditions.ts';
+import { placeCount } from './place-conditions.ts';
 
 /** A row of a place that should not be there. It is known by where it is stored, since its key may be the fault. */
 export interface StrayRow {
@@ -37,7 +38,7 @@ suspects as materialized (
            then not exists (select from runplane.run_steps s where s.run_id = p.id and s.open > 0 and s.step = any(b.depends_on))
            else not exists (
              select from runplane.tasks d where d.run_id = p.id and d.state in ('OPEN', 'BLOCKED')
-                and coalesce(d.member_of, array[d.step]) && b.depends_on) end)
+                and ${memberOf('d')} && b.depends_on) end)
        or ${isMiscounted('p')}
        or exists (
          select from runplane.tasks t where t.run_id = p.id and t.state = 'OPEN'
@@ -87,8 +88,8 @@ select p.ctid::text as ctid, p.run_id as "runId"
 const anyRow = 'true';
 
 const tables: Record<Place, { table: string; text: string }> = {
-  READY: { table: 'ready_tasks', text: strayRows('ready_tasks', 'ready_at', isReadyRowOf('p')) },
-  DELAYED: { table: 'delayed_tasks', text: strayRows('delayed_tasks', 'since', isDelayedRowOf('p')) },
+  READY: { table: 'ready_tasks', text: strayRows('ready_tasks', 'ready_at', isReadyRowOf('p', 't')) },
+  DELAYED: { table: 'delayed_tasks', text: strayRows('delayed_tasks', 'since', isDelayedRowOf('p', 't')) },
   SERIAL: { table: 'serial_tasks', text: strayRows('serial_tasks', 'since', anyRow) },
   LEASE: { table: 'leases', text: strayRows('leases', 'started_at', anyRow) },
 };

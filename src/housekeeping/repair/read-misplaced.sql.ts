@@ -1,4 +1,5 @@
 import type { Queryable } from '../../db/pool.ts';
+import type { TaskState } from '../../domain/status.ts';
 import { isBehindKey, isDelayed, isReady, placeCount } from './place-conditions.ts';
 
 /** A task that is not open and has a place all the same, or is open and has none or several. */
@@ -9,7 +10,7 @@ export interface MisplacedTask {
   agentId: string;
   serialKey: string | null;
   optional: boolean;
-  state: 'BLOCKED' | 'OPEN' | 'COMPLETED' | 'FAILED' | 'CANCELLED';
+  state: TaskState;
   sequence: number;
   cancelRequested: boolean;
   /** Attempts that ended. */

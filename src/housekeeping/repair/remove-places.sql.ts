@@ -1,6 +1,6 @@
 import type { Queryable } from '../../db/pool.ts';
+import { isDelayedRowOf, isReadyRowOf } from '../../db/task-rows.ts';
 import type { Place, StrayRow } from './find-suspects.sql.ts';
-import { isDelayedRowOf, isReadyRowOf } from './place-conditions.ts';
 
 /** What a row knew of its task before it was taken away. */
 export interface RemovedStray {
@@ -20,8 +20,8 @@ const task = (condition: string): string =>
   `not exists (select from runplane.tasks t where t.id = p.task_id and ${condition})`;
 
 const byPlace: Record<Place, string> = {
-  READY: removeSql('ready_tasks', task(`t.state = 'OPEN' and ${isReadyRowOf('p')}`), 'p.attempts'),
-  DELAYED: removeSql('delayed_tasks', task(`t.state = 'OPEN' and ${isDelayedRowOf('p')}`), 'p.attempts'),
+  READY: removeSql('ready_tasks', task(`t.state = 'OPEN' and ${isReadyRowOf('p', 't')}`), 'p.attempts'),
+  DELAYED: removeSql('delayed_tasks', task(`t.state = 'OPEN' and ${isDelayedRowOf('p', 't')}`), 'p.attempts'),
   // Behind a key and leased are found by the task: only without one is the row a stray.
   SERIAL: removeSql('serial_tasks', task('true'), 'p.attempts'),
   LEASE: removeSql('leases', task('true'), 'p.number - 1'),
@@ -48,9 +48,9 @@ export async function removeStrays(
 }
 
 const removeReadySql = `
-delete from runplane.ready_tasks r using runplane.tasks t where t.id = any($1) and ${isReadyRowOf('r')}`;
+delete from runplane.ready_tasks r using runplane.tasks t where t.id = any($1) and ${isReadyRowOf('r', 't')}`;
 const removeDelayedSql = `
-delete from runplane.delayed_tasks d using runplane.tasks t where t.id = any($1) and ${isDelayedRowOf('d')}`;
+delete from runplane.delayed_tasks d using runplane.tasks t where t.id = any($1) and ${isDelayedRowOf('d', 't')}`;
 const removeLeaseSql = 'delete from runplane.leases where task_id = any($1)';
 
 export interface Removals {

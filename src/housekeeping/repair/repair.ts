@@ -1,5 +1,6 @@
 import type { Database } from '../../db/pool.ts';
 import { transactionByKey } from '../../db/transaction.ts';
+import { groupBy } from '../../domain/group-by.ts';
 import type { Duty } from '../../scheduler/duty.ts';
 import { createSharedDuty } from '../shared-duty.ts';
 import type { LastChange } from './decide-places.ts';
@@ -102,8 +103,7 @@ async function lookAt(
     };
   }
   const { rows, nextBlock } = await findStrayRows(db, walk.over, walk.block, thresholdSeconds);
-  const byRun = new Map<string, StrayRow[]>();
-  for (const row of rows) byRun.set(row.runId, [...(byRun.get(row.runId) ?? []), row]);
+  const byRun = groupBy(rows, ({ runId }) => runId);
   const nextPlace = places[places.indexOf(walk.over) + 1];
   const next: Walk =
     nextBlock !== null
