@@ -1,14 +1,14 @@
--- What a worker gets for a lease: one definition for first and repeated claims. The agent is looked up and not joined:
--- no plan may begin with it and go through all of its leases.
+-- What a worker gets for a lease: one definition for first and repeated claims. All that belongs to a lease is looked up
+-- and not joined: no plan may begin elsewhere, or go through all leases because their order would suit a join.
 CREATE VIEW runplane.assignments AS
 SELECT l.attempt_id, l.task_id, l.run_id, l.agent_id, l.worker_id, l.claim_key, l.claim_seq, l.number, l.lease_seconds,
        l.started_at, l.expires_at, l.timeout_at, t.step, coalesce(t.input, r.config) AS input, t.serial_key,
        coalesce(t.labels, r.labels) AS labels, r.customer, r.correlation_id, r.event_id, p.checkpoint, a.name AS agent, a.handler, a.timeout_seconds
   FROM runplane.leases l
-  JOIN runplane.tasks t ON t.id = l.task_id
-  JOIN runplane.runs r ON r.id = l.run_id
-  LEFT JOIN runplane.task_progress p ON p.task_id = l.task_id
-  CROSS JOIN LATERAL (SELECT x.name, x.handler, x.timeout_seconds FROM runplane.agents x WHERE x.id = l.agent_id OFFSET 0) a;
+ CROSS JOIN LATERAL (SELECT x.step, x.input, x.serial_key, x.labels FROM runplane.tasks x WHERE x.id = l.task_id OFFSET 0) t
+ CROSS JOIN LATERAL (SELECT x.config, x.labels, x.customer, x.correlation_id, x.event_id FROM runplane.runs x WHERE x.id = l.run_id OFFSET 0) r
+  LEFT JOIN LATERAL (SELECT x.checkpoint FROM runplane.task_progress x WHERE x.task_id = l.task_id OFFSET 0) p ON true
+ CROSS JOIN LATERAL (SELECT x.name, x.handler, x.timeout_seconds FROM runplane.agents x WHERE x.id = l.agent_id OFFSET 0) a;
 --> statement-breakpoint
 -- Tokens that an attempt is expected to use: as its task says, with what the agent's tasks fall short of it; else as the
 -- agent's attempts have used; else 4,000. Never more than 10^12, which no budget has, so that sums of it fit.
@@ -39,12 +39,15 @@ LANGUAGE sql STABLE ROWS 4 AS $$
          CASE WHEN t.max_tokens_per_minute IS NOT NULL THEN t.max_tokens_per_minute - u.tokens END
     FROM runplane.throttles t
     CROSS JOIN LATERAL (
-      SELECT (SELECT count(*) FROM runplane.agent_throttles x JOIN runplane.leases l ON l.agent_id = x.agent_id WHERE x.throttle_id = t.id) AS tasks,
+      -- Leases agent by agent: a join could go through all of them, whatever throttle they are under.
+      SELECT (SELECT coalesce(sum(c.leases), 0)::bigint FROM runplane.agent_throttles x CROSS JOIN LATERAL (
+                SELECT count(*) AS leases FROM runplane.leases l WHERE l.agent_id = x.agent_id) c
+               WHERE x.throttle_id = t.id) AS tasks,
              (SELECT coalesce(sum(s.tokens), 0)::bigint FROM runplane.throttle_use s WHERE s.throttle_id = t.id AND s.at > p_now - interval '60 s')
-           + (SELECT coalesce(sum(runplane.reserved_tokens(coalesce(l.estimated_tokens, runplane.expected_tokens(NULL, e)), l.settled_tokens, e.seconds)), 0)::bigint
-                FROM runplane.agent_throttles x
-                JOIN runplane.leases l ON l.agent_id = x.agent_id
-                LEFT JOIN runplane.agent_estimates e ON e.agent_id = x.agent_id
+           + (SELECT coalesce(sum(c.tokens), 0)::bigint FROM runplane.agent_throttles x
+                LEFT JOIN runplane.agent_estimates e ON e.agent_id = x.agent_id CROSS JOIN LATERAL (
+                  SELECT sum(runplane.reserved_tokens(coalesce(l.estimated_tokens, runplane.expected_tokens(NULL, e)), l.settled_tokens, e.seconds)) AS tokens
+                    FROM runplane.leases l WHERE l.agent_id = x.agent_id) c
                WHERE x.throttle_id = t.id) AS tokens,
              (SELECT coalesce(sum(s.requests), 0) FROM runplane.throttle_use s WHERE s.throttle_id = t.id AND s.at > p_now - interval '60 s') AS requests,
              (SELECT coalesce(sum(s.requests), 0) FROM runplane.throttle_use s WHERE s.throttle_id = t.id AND s.at > p_now - interval '1 s') AS requests_of_second
@@ -117,11 +120,11 @@ LANGUAGE sql STABLE ROWS 1 AS $$
          CASE WHEN h.since <= p_now - interval '50 s' THEN (p_token_limit - h.tokens) / 2 - (
            SELECT coalesce(sum(s.tokens), 0)::bigint FROM runplane.throttle_use s
             WHERE s.throttle_id = p_throttle AND s.at > greatest(h.since, p_now - interval '110 s') + interval '50 s') - (
-           SELECT coalesce(sum(runplane.reserved_tokens(coalesce(l.estimated_tokens, runplane.expected_tokens(NULL, e)), l.settled_tokens, e.seconds)), 0)::bigint
-             FROM runplane.agent_throttles x
-             JOIN runplane.leases l ON l.agent_id = x.agent_id
-             LEFT JOIN runplane.agent_estimates e ON e.agent_id = x.agent_id
-            WHERE x.throttle_id = p_throttle AND l.started_at > h.since + interval '50 s') END
+           SELECT coalesce(sum(c.tokens), 0)::bigint FROM runplane.agent_throttles x
+             LEFT JOIN runplane.agent_estimates e ON e.agent_id = x.agent_id CROSS JOIN LATERAL (
+               SELECT sum(runplane.reserved_tokens(coalesce(l.estimated_tokens, runplane.expected_tokens(NULL, e)), l.settled_tokens, e.seconds)) AS tokens
+                 FROM runplane.leases l WHERE l.agent_id = x.agent_id AND l.started_at > h.since + interval '50 s') c
+            WHERE x.throttle_id = p_throttle) END
     FROM runplane.throttle_heads h
     JOIN runplane.tasks t ON t.id = h.task_id
     JOIN runplane.ready_tasks r ON r.agent_id = t.agent_id AND r.priority_key = -t.priority AND r.turn = t.turn AND r.rank = t.rank
@@ -218,12 +221,17 @@ BEGIN
                coalesce(bool_or(v_token_limit[p.i] IS NOT NULL), false) AS budgeted,
                min(CASE WHEN v_token_limit[p.i] = 0 THEN -1 WHEN v_token_room[p.i] < v_token_limit[p.i] THEN v_token_room[p.i] END) AS tokens,
                min(v_slack[p.i]) AS slack, min(v_head_key[p.i]) FILTER (WHERE v_slack[p.i] IS NOT NULL) AS slack_key
-          FROM runplane.agent_throttles y CROSS JOIN LATERAL (SELECT array_position(v_throttles, y.throttle_id) AS i) p WHERE y.agent_id = a.id) x
+          -- OFFSET 0: the position is searched once and not for each use.
+          FROM runplane.agent_throttles y CROSS JOIN LATERAL (SELECT array_position(v_throttles, y.throttle_id) AS i OFFSET 0) p WHERE y.agent_id = a.id) x
       LEFT JOIN runplane.agent_estimates e ON e.agent_id = a.id
      WHERE a.id = ANY (p_agents) AND NOT a.paused AND NOT q.paused),
   heads AS MATERIALIZED (
-    SELECT l.*, w.waits, row_number() OVER (ORDER BY l.agent_id)::integer AS agent,
-           row_number() OVER (PARTITION BY l.queue_id, w.waits ORDER BY h.priority_key, h.turn, h.rank) AS n
+    SELECT l.*, w.waits, row_number() OVER (ORDER BY l.agent_id)::integer AS agent, row_number() OVER best AS n,
+           h.priority_key AS first_key, h.turn AS first_turn, h.rank AS first_rank,
+           -- Where so many agents have work, a task behind that many first ones is not among the best.
+           coalesce(nth_value(h.priority_key, p_limit + c_ahead) OVER best, 32767::smallint) AS last_key,
+           coalesce(nth_value(h.turn, p_limit + c_ahead) OVER best, 9223372036854775807) AS last_turn,
+           coalesce(nth_value(h.rank, p_limit + c_ahead) OVER best, 9223372036854775807) AS last_rank
       FROM lanes l CROSS JOIN LATERAL (
         SELECT r.priority_key, r.turn, r.rank, r.task_id FROM runplane.ready_tasks r WHERE r.agent_id = l.agent_id
          ORDER BY r.priority_key, r.turn, r.rank LIMIT 1) h
@@ -231,19 +239,25 @@ BEGIN
         SELECT (h.priority_key >= l.slack_key AND array_position(v_head, h.task_id) IS NULL AND y.need > l.slack OR y.need > l.tokens) IS TRUE AS waits
           FROM (SELECT CASE WHEN coalesce(l.tokens, l.slack) IS NOT NULL THEN runplane.reserved_tokens(runplane.expected_tokens(
             (SELECT t.estimated_tokens FROM runplane.tasks t WHERE t.id = h.task_id), l.e), 0, l.seconds) END AS need OFFSET 0) y) w
-     WHERE l.room > 0),
+     WHERE l.room > 0
+    WINDOW best AS (PARTITION BY l.queue_id, w.waits ORDER BY h.priority_key, h.turn, h.rank ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)),
+  -- Queue by queue, so that only the best are sorted: of many agents the offers together are many times as many.
   offers AS MATERIALIZED (
-    SELECT h.agent, h.queue_id, h.weight, h.waits, h.budgeted, h.tokens, h.slack, h.slack_key, h.e, h.seconds, c.*,
-           row_number() OVER (PARTITION BY h.queue_id, h.waits ORDER BY c.priority_key, c.turn, c.rank) AS n
-      FROM heads h CROSS JOIN LATERAL (
-        SELECT r.ctid AS place, r.priority_key, r.turn, r.rank, r.task_id, r.run_id FROM runplane.ready_tasks r WHERE r.agent_id = h.agent_id
-         ORDER BY r.priority_key, r.turn, r.rank
-         LIMIT CASE WHEN h.waits THEN p_limit + c_ahead - h.n + 1 WHEN h.budgeted THEN p_limit + c_ahead ELSE least(h.room, p_limit - h.n + 1) END) c
-     WHERE h.n <= p_limit + CASE WHEN h.waits THEN c_ahead ELSE 0 END),
+    SELECT o.* FROM (SELECT DISTINCT h.queue_id, h.waits FROM heads h) q CROSS JOIN LATERAL (
+      SELECT h.agent, h.queue_id, h.weight, h.budgeted, h.tokens, h.slack, h.slack_key, h.e, h.seconds, c.*
+        FROM heads h CROSS JOIN LATERAL (
+          SELECT r.ctid AS place, r.priority_key, r.turn, r.rank, r.task_id, r.run_id FROM runplane.ready_tasks r
+           WHERE r.agent_id = h.agent_id AND (r.priority_key, r.turn, r.rank) <= (h.last_key, h.last_turn, h.last_rank)
+             -- Before the first one are only dead rows, as many as claims have left since the oldest snapshot.
+             AND (r.priority_key, r.turn, r.rank) >= (h.first_key, h.first_turn, h.first_rank)
+           ORDER BY r.priority_key, r.turn, r.rank
+           LIMIT CASE WHEN h.waits THEN p_limit + c_ahead - h.n + 1 WHEN h.budgeted THEN p_limit + c_ahead ELSE least(h.room, p_limit - h.n + 1) END) c
+       WHERE h.queue_id = q.queue_id AND h.waits = q.waits AND h.n <= p_limit + CASE WHEN h.waits OR h.budgeted THEN c_ahead ELSE 0 END
+       ORDER BY c.priority_key, c.turn, c.rank LIMIT p_limit + c_ahead) o),
   measured AS MATERIALIZED (
     SELECT o.*, CASE WHEN o.budgeted THEN runplane.expected_tokens(
              (SELECT t.estimated_tokens FROM runplane.tasks t WHERE t.id = o.task_id), o.e) END AS expected
-      FROM offers o WHERE o.n <= p_limit + c_ahead),
+      FROM offers o),
   drawn AS MATERIALIZED (
     SELECT m.*, sum(CASE WHEN m.priority_key >= m.slack_key AND array_position(v_head, m.task_id) IS NULL AND y.need > m.slack OR y.need > m.tokens
                          THEN 0 ELSE -ln(1 - random()) END) OVER best / greatest(m.weight, 1) AS event, row_number() OVER best AS k
@@ -330,7 +344,7 @@ BEGIN
                   JOIN runplane.serial_tasks s ON s.agent_id = h.agent_id AND s.serial_key = h.serial_key
                   JOIN runplane.tasks t ON t.id = s.task_id
                  WHERE h.id = v_tasks[n] AND s.task_id <> h.id AND t.cancel_requested_at IS NULL
-                   AND NOT EXISTS (SELECT FROM runplane.leases l WHERE l.task_id = t.id)
+                   AND NOT EXISTS (SELECT FROM runplane.leases l WHERE l.task_id = t.id OFFSET 0)
                    AND NOT EXISTS (SELECT FROM runplane.delayed_tasks d WHERE d.available_at = t.available_at AND d.task_id = t.id)
                  ORDER BY s.rank LIMIT p_limit - cardinality(v_taken)) b
           LEFT JOIN runplane.agent_estimates e ON e.agent_id = b.agent_id;
@@ -465,6 +479,7 @@ BEGIN
     RETURNING d.*),
   -- Those that come with the first of their key have no place but the one behind it, which they keep. They stay behind
   -- where somebody moved the first one meanwhile, or where one before them waits on: its run is held, or it has no room.
+  -- OFFSET 0: a lease is looked up, since a join could go through all of them.
   taken AS (
     SELECT g.agent_id, g.priority_key, g.turn, g.rank, g.task_id, g.run_id, g.sequence, g.attempts FROM gone g
     UNION ALL
@@ -477,7 +492,7 @@ BEGIN
        AND NOT EXISTS (
          SELECT FROM runplane.serial_tasks b JOIN runplane.tasks u ON u.id = b.task_id
           WHERE b.agent_id = s.agent_id AND b.serial_key = s.serial_key AND b.rank < s.rank AND b.task_id <> ALL (v_tasks)
-            AND NOT EXISTS (SELECT FROM runplane.leases l WHERE l.task_id = b.task_id)
+            AND NOT EXISTS (SELECT FROM runplane.leases l WHERE l.task_id = b.task_id OFFSET 0)
             AND NOT EXISTS (SELECT FROM runplane.delayed_tasks d WHERE d.available_at = u.available_at AND d.task_id = b.task_id))),
   numbered AS (
     SELECT g.*, row_number() OVER (ORDER BY g.priority_key, g.turn, g.rank) AS n FROM taken g),

@@ -1,0 +1,76 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { actor, ControlPlane } from '../support/control-plane.ts';
+import { createTestDatabase } from '../support/database.ts';
+import { pastTasks, readyTasks } from '../support/many-tasks.sql.ts';
+import { type PlanNode, planOf, type ShownPlan, showPlans } from '../support/plans.ts';
+
+/** Tables that grow, with the work that waits or that was ever done, or with dead rows that cannot be removed yet. */
+const growing = new Set(['tasks', 'runs', 'attempts', 'ready_tasks', 'leases', 'change_log', 'usage']);
+
+/** What reads a table that grows and does not look for particular rows of it. */
+function fullReads({ node, query }: ShownPlan): string[] {
+  return nodesOf(node)
+    .filter((one) => growing.has(one['Relation Name'] ?? ''))
+    .filter((one) => /^(Seq|Index|Index Only) Scan$/.test(one['Node Type']) && !one['Index Cond'])
+    .map((one) => `${one['Node Type']} of ${one['Relation Name']} in: ${query.trim().slice(0, 200)}`);
+}
+
+const nodesOf = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(nodesOf)];
+
+/** Plans are kept, so it counts how they were made: when nothing was running yet, as after each start. */
+describe('with a backlog and a past, and no leases when the plans are made,', () => {
+  const agents = ['writer', 'critic', 'limited'];
+  const plans: ShownPlan[] = [];
+  let plane: ControlPlane;
+
+  beforeAll(async () => {
+    const database = await createTestDatabase();
+    await showPlans(database);
+    plane = await ControlPlane.start({ database });
+    plane.services.db.pool.on('connect', (client) => {
+      client.on('notice', ({ message }) => {
+        const plan = planOf(message);
+        if (plan) plans.push(plan);
+      });
+    });
+    const limits = {
+      maxConcurrentTasks: 1000,
+      maxTokensPerMinute: 1_000_000_000,
+      maxRequestsPerMinute: 100_000,
+    };
+    const saved = await plane.services.configuration.saveThrottle({ name: 'provider', ...limits }, actor);
+    expect(saved.kind).toBe('SaveThrottleSuccess');
+    for (const name of agents) {
+      await plane.agent(name, name === 'limited' ? { throttles: ['provider'], maxConcurrentTasks: 500 } : {});
+      await plane.job(name, [{ name: 'only', agent: name }]);
+    }
+    for (const statement of [
+      ...readyTasks({ agents, count: 20_000, priority: 0 }),
+      ...pastTasks({ agents, count: 5000 }),
+      'vacuum analyze',
+    ])
+      await plane.rows(statement);
+  });
+  // Without the invariants, which compare all changes with each other: that is for smaller tests.
+  afterAll(async () => {
+    await plane.services.stop();
+    await plane.database.drop();
+  });
+
+  it('claims and results find all their rows by key', async () => {
+    plans.length = 0;
+    for (let repeat = 0; repeat < 2; repeat++) {
+      const claimed = await plane.claim(agents, 50);
+      expect(claimed).toHaveLength(50);
+      await Promise.all(claimed.map((one) => plane.report(one, { status: 'COMPLETED', output: { n: 1 } })));
+    }
+    const seen = plans.map(({ query }) => query).join('\n');
+    for (const part of [
+      'delete from runplane.ready_tasks',
+      'insert into runplane.attempts',
+      'for no key update',
+    ])
+      expect(seen.toLowerCase()).toContain(part);
+    expect([...new Set(plans.flatMap(fullReads))]).toEqual([]);
+  });
+});
