@@ -166,8 +166,8 @@ async function main(): Promise<void> {
     subjects: Record<string, LaunchOptions['by']>,
   ): Comparison => ({
     title,
-    figure: 'launchesPerSecond',
-    unit: 'launches/s',
+    figures: [{ name: 'launchesPerSecond', unit: 'launches/s' }],
+    ratios: 'of the first',
     rounds,
     subjects: Object.entries(subjects).map(([label, by]) => ({
       label,

@@ -1,7 +1,9 @@
 import { migrate } from '../../src/db/migrate.ts';
 import { Database } from '../../src/db/pool.ts';
 import type { InlineHandler } from '../../src/dispatch/handlers.ts';
+import type { LaunchRunInput } from '../../src/intake/types.ts';
 import { seedRegistry } from '../../src/operator/seed-registry.ts';
+import type { SaveThrottleInput } from '../../src/operator/types.ts';
 import { type Services, startServices } from '../../src/services.ts';
 
 const timeouts = { statement: 30_000, lock: 5_000, idleInTransaction: 30_000 };
@@ -16,25 +18,50 @@ export interface ProductOptions {
   throttled: boolean;
 }
 
+/** An agent in the server's process, and a job of the same name whose only step is for it. */
+export interface AgentOptions {
+  name: string;
+  maxConcurrentTasks: number | null;
+  throttles: readonly SaveThrottleInput[];
+}
+
+/** A limit well above what is used: checked at each claim, never reached. */
+export const ample: SaveThrottleInput = { name: 'ample', maxConcurrentTasks: 100_000 };
+
 /** Migrates a database and configures the job `noop`, with one step for an agent in the server's process. */
-export async function prepareProduct(url: string, { slots, throttled }: ProductOptions): Promise<void> {
+export const prepareProduct = (url: string, { slots, throttled }: ProductOptions): Promise<void> =>
+  prepareAgents(url, slots, [
+    { name: 'noop', maxConcurrentTasks: null, throttles: throttled ? [ample] : [] },
+  ]);
+
+/** The same for other agents, whose tasks are executed as those of the job `noop` are. */
+export async function prepareAgents(
+  url: string,
+  slots: number | null,
+  agents: readonly AgentOptions[],
+): Promise<void> {
   await migrate(url);
   const services = await startProduct(url, null);
   await seedRegistry(services.db);
   const { configuration } = services;
   const saved = [];
-  if (throttled)
-    saved.push(await configuration.saveThrottle({ name: 'ample', maxConcurrentTasks: 100_000 }, actor));
   if (slots !== null)
     saved.push(await configuration.savePool({ name: 'core', slotsPerReplica: slots }, actor));
-  const throttles = throttled ? ['ample'] : [];
-  saved.push(
-    await configuration.saveAgent(
-      { name: 'noop', dispatch: { inline: { handler: 'noop' } }, throttles },
-      actor,
-    ),
-  );
-  saved.push(await configuration.saveJob({ name: 'noop', steps: [{ name: 'only', agent: 'noop' }] }, actor));
+  for (const { name, maxConcurrentTasks, throttles } of agents) {
+    for (const throttle of throttles) saved.push(await configuration.saveThrottle(throttle, actor));
+    saved.push(
+      await configuration.saveAgent(
+        {
+          name,
+          dispatch: { inline: { handler: 'noop' } },
+          maxConcurrentTasks,
+          throttles: throttles.map((throttle) => throttle.name),
+        },
+        actor,
+      ),
+    );
+    saved.push(await configuration.saveJob({ name, steps: [{ name: 'only', agent: name }] }, actor));
+  }
   for (const outcome of saved) if ('message' in outcome) throw new Error(outcome.message);
   await services.stop();
 }
@@ -55,11 +82,14 @@ export async function startProduct(url: string, handler: InlineHandler | null): 
 }
 
 /** Launches runs of the job `noop`; throws unless all were launched. */
-export async function launch(services: Services, count: number, config: object): Promise<void> {
-  const outcomes = await services.intake.launchRuns(
+export const launch = (services: Services, count: number, config: object): Promise<void> =>
+  launchAll(
+    services,
     Array.from({ length: count }, () => ({ job: 'noop', config })),
   );
-  for (const outcome of outcomes)
+
+export async function launchAll(services: Services, runs: readonly LaunchRunInput[]): Promise<void> {
+  for (const outcome of await services.intake.launchRuns(runs))
     if (outcome.kind !== 'LaunchRunSuccess') throw new Error(JSON.stringify(outcome));
 }
 

@@ -30,10 +30,17 @@ export async function startServer(): Promise<Server> {
 /** A new database for one measurement. */
 export async function createDatabase(server: string, name: string): Promise<string> {
   await onDatabase(server, [`drop database if exists ${name} with (force)`, `create database ${name}`]);
+  return databaseUrl(server, name);
+}
+
+export function databaseUrl(server: string, name: string): string {
   const url = new URL(server);
   url.pathname = `/${name}`;
   return url.href;
 }
+
+/** What Postgres would do by itself some time after much was written, so that it does not do so while we measure. */
+export const settle = (url: string): Promise<void> => onDatabase(url, ['vacuum analyze', 'checkpoint']);
 
 export const dropDatabase = (server: string, name: string): Promise<void> =>
   onDatabase(server, [`drop database if exists ${name} with (force)`]);
