@@ -76,69 +76,58 @@ LANGUAGE sql VOLATILE AS $$
 $$;
 --> statement-breakpoint
 -- Tasks become claimable, in the given order. One with a serial key takes its place behind its key, or keeps the one that
--- it has, and is ready only when it is the first of it.
-CREATE FUNCTION runplane.enqueue_tasks(p_tasks uuid[], p_sequences integer[], p_attempts integer[]) RETURNS void
+-- it has, and is ready only when it is the first of it. Tasks that are over leave their serial keys; the ones behind them
+-- become ready. All at once: keys before turns, each locked in order, so that nobody waits in a circle.
+CREATE FUNCTION runplane.enqueue_tasks(p_tasks uuid[], p_sequences integer[], p_attempts integer[], p_over uuid[] DEFAULT '{}') RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-  v_serial boolean;
-  v_plain uuid[];
+  v_tasks uuid[];
   v_sequences integer[];
   v_attempts integer[];
+  v_next uuid[];
 BEGIN
-  SELECT bool_or(t.serial_key IS NOT NULL),
-         array_agg(p.id ORDER BY p.n) FILTER (WHERE t.serial_key IS NULL),
-         array_agg(p.sequence ORDER BY p.n) FILTER (WHERE t.serial_key IS NULL),
-         array_agg(p.attempts ORDER BY p.n) FILTER (WHERE t.serial_key IS NULL)
-    INTO v_serial, v_plain, v_sequences, v_attempts
-    FROM unnest(p_tasks, p_sequences, p_attempts) WITH ORDINALITY AS p(id, sequence, attempts, n) JOIN runplane.tasks t ON t.id = p.id;
-  IF v_serial THEN
-    PERFORM runplane.lock_serial_keys(p_tasks);
+  IF EXISTS (SELECT FROM runplane.tasks t WHERE t.id = ANY (p_tasks || p_over) AND t.serial_key IS NOT NULL) THEN
+    PERFORM runplane.lock_serial_keys(p_tasks || p_over);
+    WITH gone AS (
+      DELETE FROM runplane.serial_tasks s WHERE s.task_id = ANY (p_over)
+        RETURNING s.agent_id, s.serial_key, s.rank,
+          NOT EXISTS (SELECT FROM runplane.serial_tasks b WHERE b.agent_id = s.agent_id AND b.serial_key = s.serial_key AND b.rank < s.rank) AS first)
+    SELECT array_agg(n.task_id) INTO v_next FROM (SELECT DISTINCT g.agent_id, g.serial_key FROM gone g WHERE g.first) k
+      CROSS JOIN LATERAL (
+        SELECT s.task_id FROM runplane.serial_tasks s
+         WHERE s.agent_id = k.agent_id AND s.serial_key = k.serial_key AND s.task_id <> ALL (p_over) ORDER BY s.rank LIMIT 1) n;
     INSERT INTO runplane.serial_tasks (agent_id, serial_key, rank, task_id, run_id, sequence, attempts, since)
     SELECT t.agent_id, t.serial_key, nextval('runplane.enqueue_order'), t.id, t.run_id, p.sequence, p.attempts, now.at
       FROM (SELECT runplane.clock() AS at OFFSET 0) now,
            unnest(p_tasks, p_sequences, p_attempts) WITH ORDINALITY AS p(id, sequence, attempts, n) JOIN runplane.tasks t ON t.id = p.id
      WHERE t.serial_key IS NOT NULL ORDER BY p.n
     ON CONFLICT (task_id) DO UPDATE SET sequence = excluded.sequence, attempts = excluded.attempts;
-    PERFORM runplane.ready_serial_heads(p_tasks);
-  END IF;
-  IF v_plain IS NOT NULL THEN
-    PERFORM runplane.make_ready(v_plain, v_sequences, v_attempts);
+    SELECT array_agg(x.id ORDER BY x.n), array_agg(x.sequence ORDER BY x.n), array_agg(x.attempts ORDER BY x.n)
+      INTO v_tasks, v_sequences, v_attempts
+      FROM (
+        SELECT row_number() OVER (ORDER BY p.n NULLS FIRST, h.rank) AS n, coalesce(h.task_id, p.id) AS id,
+               coalesce(h.sequence, p.sequence) AS sequence, coalesce(h.attempts, p.attempts) AS attempts
+          FROM (SELECT p.n, p.id, p.sequence, p.attempts, t.serial_key FROM unnest(p_tasks, p_sequences, p_attempts) WITH ORDINALITY AS p(id, sequence, attempts, n)
+                  JOIN runplane.tasks t ON t.id = p.id) p
+          FULL JOIN runplane.serial_heads(p_tasks || v_next) h ON h.task_id = p.id
+         WHERE h.task_id IS NOT NULL OR p.serial_key IS NULL) x;
+    IF v_tasks IS NOT NULL THEN
+      PERFORM runplane.make_ready(v_tasks, v_sequences, v_attempts);
+    END IF;
+  ELSIF cardinality(p_tasks) > 0 THEN
+    PERFORM runplane.make_ready(p_tasks, p_sequences, p_attempts);
   END IF;
 END
 $$;
 --> statement-breakpoint
--- Of the given tasks, those that are first of their key become ready. The keys are locked by the caller. A task that is
--- claimed together with the one before it, or that backs off after that, is first without being ready.
-CREATE FUNCTION runplane.ready_serial_heads(p_tasks uuid[]) RETURNS void
-LANGUAGE sql VOLATILE AS $$
-  SELECT runplane.make_ready(array_agg(s.task_id), array_agg(s.sequence), array_agg(s.attempts))
-    FROM (
-      SELECT s.task_id, s.sequence, s.attempts FROM runplane.serial_tasks s JOIN runplane.tasks t ON t.id = s.task_id
-       WHERE s.task_id = ANY (p_tasks)
-         AND NOT EXISTS (SELECT FROM runplane.serial_tasks b WHERE b.agent_id = s.agent_id AND b.serial_key = s.serial_key AND b.rank < s.rank)
-         AND NOT EXISTS (SELECT FROM runplane.leases l WHERE l.task_id = s.task_id)
-         AND NOT EXISTS (SELECT FROM runplane.delayed_tasks d WHERE d.available_at = t.available_at AND d.task_id = s.task_id)
-       ORDER BY s.rank) s
-  HAVING count(*) > 0
-$$;
---> statement-breakpoint
--- Terminal tasks leave their serial keys; the ones behind them become ready.
-CREATE FUNCTION runplane.release_serial_tasks(p_tasks uuid[]) RETURNS void
-LANGUAGE plpgsql VOLATILE AS $$
-DECLARE
-  v_next uuid[];
-BEGIN
-  PERFORM runplane.lock_serial_keys(p_tasks);
-  WITH gone AS (
-    DELETE FROM runplane.serial_tasks s WHERE s.task_id = ANY (p_tasks)
-      RETURNING s.agent_id, s.serial_key, s.rank,
-        NOT EXISTS (SELECT FROM runplane.serial_tasks b WHERE b.agent_id = s.agent_id AND b.serial_key = s.serial_key AND b.rank < s.rank) AS first)
-  SELECT array_agg(n.task_id) INTO v_next FROM (SELECT DISTINCT g.agent_id, g.serial_key FROM gone g WHERE g.first) k
-    CROSS JOIN LATERAL (
-      SELECT s.task_id FROM runplane.serial_tasks s
-       WHERE s.agent_id = k.agent_id AND s.serial_key = k.serial_key AND s.task_id <> ALL (p_tasks) ORDER BY s.rank LIMIT 1) n;
-  PERFORM runplane.ready_serial_heads(v_next);
-END
+-- Of the given tasks, those that are first of their key and become ready. The keys are locked by the caller. A task that is claimed together with the one before it, or that backs off after that, is first without being ready.
+CREATE FUNCTION runplane.serial_heads(p_tasks uuid[]) RETURNS TABLE (task_id uuid, rank bigint, sequence integer, attempts integer)
+LANGUAGE sql STABLE AS $$
+  SELECT s.task_id, s.rank, s.sequence, s.attempts FROM runplane.serial_tasks s JOIN runplane.tasks t ON t.id = s.task_id
+   WHERE s.task_id = ANY (p_tasks)
+     AND NOT EXISTS (SELECT FROM runplane.serial_tasks b WHERE b.agent_id = s.agent_id AND b.serial_key = s.serial_key AND b.rank < s.rank)
+     AND NOT EXISTS (SELECT FROM runplane.leases l WHERE l.task_id = s.task_id)
+     AND NOT EXISTS (SELECT FROM runplane.delayed_tasks d WHERE d.available_at = t.available_at AND d.task_id = s.task_id)
 $$;
 --> statement-breakpoint
 -- Makes due tasks ready: they take the place of now, not of when they were delayed.

@@ -7,7 +7,8 @@ import type { RunPlan } from './plan-run.ts';
  * there are (more than 65,535 parameters wrap silently in the protocol).
  *
  * A task without dependencies goes to ready_tasks, or to delayed_tasks when its time is yet to come. Those that could
- * be ready but have a serial key are returned: they take their place behind the key in a statement of their own.
+ * be ready are returned instead where any task has a serial key: that one takes its place behind its key, and all take their
+ * turns, in a statement of their own, since keys are locked before turns.
  */
 const insertRunsSql = `
 with moment as materialized (
@@ -20,7 +21,7 @@ given_runs as materialized (
 listed_tasks as materialized (
   select t.*, g.starts_at, g.customer, coalesce(t.priority, g.priority) as own_priority, t.depends_on is not null as blocked,
          t.depends_on is null and g.starts_at <= m.now as starts_now,
-         t.depends_on is null and g.starts_at <= m.now and t.serial_key is null as is_ready
+         t.depends_on is null and g.starts_at <= m.now and not bool_or(t.serial_key is not null) over () as is_ready
     from rows from (json_to_recordset($2::json) as (
       id uuid, run_id uuid, step text, agent_id uuid, priority smallint, serial_key text, input jsonb,
       depends_on text[], runs_when runplane.step_condition, optional boolean, cancellable boolean, max_attempts int,
@@ -61,12 +62,12 @@ select m.xid, m.seen_before, g.id, null::uuid, 1, null::runplane.logged_status, 
 union all
 select m.xid, m.seen_before, t.run_id, t.id, 1, null, (case when t.blocked then 'BLOCKED' else 'ENQUEUED' end)::runplane.logged_status, m.now
   from given_tasks t cross join moment m)
-select array(select t.id from given_tasks t where t.starts_now and t.serial_key is not null) as serial,
+select array(select t.id from given_tasks t where t.starts_now and not t.is_ready order by t.n) as "startLater",
        pg_snapshot_xmin(pg_current_snapshot())::text as position`;
 
 /** Inserts the runs; answers the transaction id before which everything was over: where to watch them from. */
 export async function insertRuns(tx: Queryable, plans: readonly RunPlan[]): Promise<bigint> {
-  const { rows } = await tx.query<{ serial: string[]; position: string }>({
+  const { rows } = await tx.query<{ startLater: string[]; position: string }>({
     name: 'insert-runs',
     text: insertRunsSql,
     values: [
@@ -74,12 +75,12 @@ export async function insertRuns(tx: Queryable, plans: readonly RunPlan[]): Prom
       JSON.stringify(plans.flatMap((plan) => plan.tasks)),
     ],
   });
-  const { serial = [], position = '0' } = rows[0] ?? {};
-  if (serial.length > 0) {
+  const { startLater = [], position = '0' } = rows[0] ?? {};
+  if (startLater.length > 0) {
     await tx.query({
       name: 'enqueue-tasks',
-      text: 'select runplane.enqueue_tasks($1, $2, $3)',
-      values: [serial, serial.map(() => 1), serial.map(() => 0)],
+      text: 'select runplane.enqueue_tasks($1, $2, $3, $4)',
+      values: [startLater, startLater.map(() => 1), startLater.map(() => 0), []],
     });
   }
   return BigInt(position);

@@ -1,5 +1,4 @@
 import type { Queryable } from '../db/pool.ts';
-import { enqueueTasks } from './enqueue-tasks.sql.ts';
 import type { Transition } from './transition.ts';
 
 /**
@@ -102,20 +101,4 @@ export async function applyTransition(
   if (rows[0]?.ended !== attemptEnds.length) {
     throw new Error(`${attemptEnds.length} attempts should have ended, ${rows[0]?.ended} had a lease.`);
   }
-  await enqueueTasks(
-    tx,
-    enqueued
-      .filter((task) => task.delay_seconds === 0)
-      .map(({ task_id, sequence, attempts }) => ({ taskId: task_id, sequence, attempts })),
-  );
-}
-
-/** Tasks with a serial key that are over make room for the next of their key. */
-export async function releaseSerialTasks(tx: Queryable, taskIds: readonly string[]): Promise<void> {
-  if (taskIds.length === 0) return;
-  await tx.query({
-    name: 'release-serial-tasks',
-    text: 'select runplane.release_serial_tasks($1)',
-    values: [taskIds],
-  });
 }

@@ -1,7 +1,8 @@
 import type { Queryable } from '../db/pool.ts';
 import { dependencyFailed, inputTemplateFailed } from '../domain/execution-error.ts';
-import { applyTransition, releaseSerialTasks } from './apply-transition.sql.ts';
+import { applyTransition } from './apply-transition.sql.ts';
 import type { SpawnedRow } from './check-spawn.ts';
+import { enqueueTasks } from './enqueue-tasks.sql.ts';
 import { followTrees } from './follow-trees.ts';
 import { leaveDeadLetters } from './leave-dead-letters.sql.ts';
 import type { LockedRun } from './lock-runs.sql.ts';
@@ -67,7 +68,12 @@ export async function writeTransition(tx: Queryable, builder: TransitionBuilder)
   await applyTransition(tx, builder.transition);
   await writeStepCounts(tx, builder.stepCounts);
   await countSteps(tx, builder.uncounted);
-  await releaseSerialTasks(tx, builder.endedSerialTasks);
+  const now = builder.transition.enqueued.filter((task) => task.delay_seconds === 0);
+  await enqueueTasks(
+    tx,
+    now.map(({ task_id: taskId, sequence, attempts }) => ({ taskId, sequence, attempts })),
+    builder.endedSerialTasks,
+  );
   await leaveDeadLetters(tx, builder.deadLetters);
 }
 

@@ -74,8 +74,9 @@ export async function takePlaces(tx: Queryable, taskIds: readonly string[]): Pro
     if (missing().length === 0) break;
     await tx.query({
       name: 'lock-serial-keys',
+      // Of all, not of the missing only: they are locked once and in order, also when others of them leave their keys.
       text: 'select runplane.lock_serial_keys($1)',
-      values: [missing()],
+      values: [taskIds],
     });
     const behind = await tx.query<PlaceRow & Record<string, unknown>>({
       name: 'find-behind-key',
