@@ -145,9 +145,9 @@ on conflict (job_id, debounce_key) do update set run_id = excluded.run_id, colle
 // Twice as many as were written are looked at, so that the table has the keys that are in use and not all that ever
 // were. What another launch holds is in use; so this waits for nobody.
 const lockPastSql = `
-with moment as materialized (select runplane.clock() as now)
-select b.job_id as "jobId", b.debounce_key as "debounceKey" from runplane.debounces b, moment m
- where b.starts_at < m.now order by b.starts_at limit $1 for update of b skip locked`;
+with now as materialized (select runplane.clock() as at)
+select b.job_id as "jobId", b.debounce_key as "debounceKey" from runplane.debounces b, now n
+ where b.starts_at < n.at order by b.starts_at limit $1 for update of b skip locked`;
 
 // A statement of its own: it has to see the places that launches gave to these runs before the rows were locked.
 const forgetSql = `

@@ -19,7 +19,7 @@ const countedTokens = (row: string): string =>
 // Settles what throttles with a budget count, too. A claim counted one request: the attempt's own count corrects it, at
 // the time of the claim where it made less. What an attempt used is known when it ends; then it serves to learn from.
 const bookSql = `
-with moment as materialized (select runplane.clock() as now),
+with now as materialized (select runplane.clock() as at),
 given as materialized (
   select u.*, t.id as task_id, t.run_id, t.agent_id, t.deleted_at is not null as deleted,
          not exists (select from runplane.usage o where o.task_id = t.id and o.attempt_id = u.attempt_id) as is_first
@@ -34,8 +34,8 @@ booked as (
     cache_write_tokens, cache_write_1h_tokens, output_tokens, reasoning_tokens, requests, llm_cost, raw, at)
   select u.attempt_id, u.task_id, u.run_id, u.agent_id, coalesce(u.model, (select a.default_model from runplane.agents a where a.id = u.agent_id)),
          u.provider, u."responseId", u."inputTokens", u."cacheReadTokens", u."cacheWriteTokens", u."cacheWrite1hTokens",
-         u."outputTokens", u."reasoningTokens", u.requests, u.cost, case when not u.deleted then u.raw end, coalesce(u.at, m.now)
-    from given u cross join moment m
+         u."outputTokens", u."reasoningTokens", u.requests, u.cost, case when not u.deleted then u.raw end, coalesce(u.at, n.at)
+    from given u cross join now n
    order by u."responseId"
   on conflict (response_id) where response_id is not null do nothing
   returning attempt_id, agent_id, requests, at, ${countedTokens('usage')} as tokens),
@@ -54,15 +54,15 @@ corrected as materialized (
 used as (
   insert into runplane.throttle_use (throttle_id, at, tokens, requests)
   select u.throttle_id, u.at, least(${most}, sum(u.tokens)), least(2147483647, sum(u.requests)) from (
-    select g.throttle_id, least(b.at, m.now) as at, b.tokens, 0 as requests
-      from booked b join budgets g on g.agent_id = b.agent_id and g.counts_tokens cross join moment m
+    select g.throttle_id, least(b.at, n.at) as at, b.tokens, 0 as requests
+      from booked b join budgets g on g.agent_id = b.agent_id and g.counts_tokens cross join now n
     union all
-    select g.throttle_id, case when c.requests > 0 then m.now else coalesce(
+    select g.throttle_id, case when c.requests > 0 then n.at else coalesce(
              (select l.started_at from runplane.leases l where l.attempt_id = c.attempt_id),
              (select x.started_at from runplane.attempts x where x.id = c.attempt_id)) end, 0, c.requests
-      from corrected c join budgets g on g.agent_id = c.agent_id and g.counts_requests cross join moment m where c.requests <> 0) u
-    cross join moment m
-   where u.at > m.now - interval '60 s' group by u.throttle_id, u.at),
+      from corrected c join budgets g on g.agent_id = c.agent_id and g.counts_requests cross join now n where c.requests <> 0) u
+    cross join now n
+   where u.at > n.at - interval '60 s' group by u.throttle_id, u.at),
 settled as (
   update runplane.leases l set settled_tokens = l.settled_tokens + b.tokens
     from (select b.attempt_id, least(${most}, sum(b.tokens))::bigint as tokens from booked b

@@ -13,7 +13,7 @@ export interface ReopenedTask {
 }
 
 const reopenSql = `
-with moment as materialized (select runplane.clock() as now),
+with now as materialized (select runplane.clock() as at),
 given as materialized (
   select g.*, least($4::int, coalesce($2::int, t.priority + $5::int))::smallint as new_priority,
          coalesce((select max(a.number) from runplane.attempts a where a.task_id = g.task_id), 0) as attempts
@@ -23,11 +23,11 @@ runs as materialized (
   select * from json_to_recordset($3::json) as r(run_id uuid, opened int, blocked int, from_status runplane.logged_status, sequence int)),
 opened as (
   update runplane.tasks t set state = case when g.waits then 'BLOCKED' else 'OPEN' end::runplane.task_state, sequence = g.sequence,
-         priority = g.new_priority, rank = null, turn = null, attempts_forgiven = g.attempts, available_at = m.now, finished_at = null,
+         priority = g.new_priority, rank = null, turn = null, attempts_forgiven = g.attempts, available_at = n.at, finished_at = null,
          cancel_requested_at = null, error_code = null, error_kind = null, error_message = null
-    from given g cross join moment m where t.id = g.task_id),
+    from given g cross join now n where t.id = g.task_id),
 replayed as (
-  update runplane.dead_letters d set replayed_at = m.now from given g cross join moment m where d.task_id = g.task_id),
+  update runplane.dead_letters d set replayed_at = n.at from given g cross join now n where d.task_id = g.task_id),
 followed as (
   update runplane.runs r set open_tasks = r.open_tasks + c.opened, blocked_tasks = r.blocked_tasks + c.blocked, sequence = c.sequence,
          status = case when c.from_status is null then r.status else 'RUNNING' end, finished_at = null,
@@ -36,10 +36,10 @@ followed as (
     from runs c where r.id = c.run_id),
 logged as (
   insert into runplane.change_log (run_id, task_id, sequence, from_status, to_status, reason, at)
-  select g.run_id, g.task_id, g.sequence, g.from_status, (case when g.waits then 'BLOCKED' else 'ENQUEUED' end)::runplane.logged_status, 'RETRY', m.now
-    from given g cross join moment m
+  select g.run_id, g.task_id, g.sequence, g.from_status, (case when g.waits then 'BLOCKED' else 'ENQUEUED' end)::runplane.logged_status, 'RETRY', n.at
+    from given g cross join now n
   union all
-  select c.run_id, null, c.sequence, c.from_status, 'RUNNING', 'RETRY', m.now from runs c cross join moment m where c.from_status is not null)
+  select c.run_id, null, c.sequence, c.from_status, 'RUNNING', 'RETRY', n.at from runs c cross join now n where c.from_status is not null)
 select g.task_id as "taskId", g.sequence, g.attempts from given g where not g.waits`;
 
 /** Opens tasks that were over, under the locks of their runs. */

@@ -59,24 +59,24 @@ export async function readWaits(
 
 // Blocked ones are logged here. The others are enqueued by the transition, as tasks are whose dependencies are over.
 const insertSql = `
-with moment as materialized (select runplane.clock() as now),
+with now as materialized (select runplane.clock() as at),
 given as materialized (
-  select g.*, coalesce(g.available_at, m.now) as starts_at from json_to_recordset($1::json) as g(
+  select g.*, coalesce(g.available_at, n.at) as starts_at from json_to_recordset($1::json) as g(
     id uuid, run_id uuid, parent_task_id uuid, step text, member_of text[], agent_id uuid, priority smallint, serial_key text,
     input jsonb, depends_on text[], runs_when runplane.step_condition, optional boolean, max_attempts int, estimated_tokens bigint,
-    labels jsonb, available_at timestamptz) cross join moment m),
+    labels jsonb, available_at timestamptz) cross join now n),
 spawned as (
   insert into runplane.tasks (id, run_id, parent_task_id, step, member_of, agent_id, state, priority, serial_key, input, depends_on,
                               runs_when, optional, max_attempts, estimated_tokens, labels, available_at, created_at)
   select g.id, g.run_id, g.parent_task_id, g.step, g.member_of, g.agent_id,
          (case when g.depends_on is null then 'OPEN' else 'BLOCKED' end)::runplane.task_state, g.priority, g.serial_key,
          g.input -> 'value', g.depends_on, g.runs_when, g.optional, g.max_attempts, g.estimated_tokens,
-         g.labels, g.starts_at, m.now
-    from given g cross join moment m),
+         g.labels, g.starts_at, n.at
+    from given g cross join now n),
 logged as (
   insert into runplane.change_log (run_id, task_id, sequence, from_status, to_status, at)
-  select g.run_id, g.id, 1, null, 'BLOCKED', m.now from given g cross join moment m where g.depends_on is not null)
-select g.id, extract(epoch from g.starts_at - m.now)::float8 as "delaySeconds" from given g cross join moment m where g.starts_at > m.now`;
+  select g.run_id, g.id, 1, null, 'BLOCKED', n.at from given g cross join now n where g.depends_on is not null)
+select g.id, extract(epoch from g.starts_at - n.at)::float8 as "delaySeconds" from given g cross join now n where g.starts_at > n.at`;
 
 /** Inserts spawned tasks; answers in how many seconds those may start that were asked for later. */
 export async function insertSpawned(

@@ -14,9 +14,9 @@ const batch = 500;
 
 // A scan of a small table each second instead of an index that every heartbeat would have to keep.
 const expiredSql = `
-with c as materialized (select runplane.clock() as now)
-select l.attempt_id as "attemptId" from runplane.leases l cross join c
- where l.expires_at < c.now or l.timeout_at <= c.now or l.cancel_deadline < c.now
+with now as materialized (select runplane.clock() as at)
+select l.attempt_id as "attemptId" from runplane.leases l cross join now n
+ where l.expires_at < n.at or l.timeout_at <= n.at or l.cancel_deadline < n.at
  order by l.attempt_id limit $1`;
 
 /**
