@@ -2,7 +2,14 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { LaunchRunOutcome } from '../../src/intake/types.ts';
 import { at, stopClock } from '../support/clock.ts';
 import { ControlPlane } from '../support/control-plane.ts';
-import { type DebouncedInput, launchDebounced, moveDueTasks, runIdOf } from '../support/debounced.ts';
+import {
+  type DebouncedInput,
+  debouncedRuns,
+  launchDebounced,
+  launchOne,
+  moveDueTasks,
+  runIdOf,
+} from '../support/debounced.ts';
 
 let plane: ControlPlane;
 beforeEach(async () => {
@@ -13,15 +20,8 @@ beforeEach(async () => {
 afterEach(() => plane.stop());
 
 const launchAll = (inputs: DebouncedInput[]): Promise<LaunchRunOutcome[]> => launchDebounced(plane, inputs);
-const launch = async (input: DebouncedInput = {}): Promise<LaunchRunOutcome> => {
-  const [outcome] = await launchAll([input]);
-  if (!outcome) throw new Error('no outcome');
-  return outcome;
-};
-const runs = () =>
-  plane.rows<{ id: string; config: unknown; starts: Date; key: string }>(
-    'select id, config, available_at as starts, debounce_key as key from runplane.runs order by created_at, id',
-  );
+const launch = (input?: DebouncedInput): Promise<LaunchRunOutcome> => launchOne(plane, input);
+const runs = () => debouncedRuns(plane);
 const time = (seconds: number) => stopClock(plane.database.db, at(seconds));
 const move = () => moveDueTasks(plane);
 

@@ -18,6 +18,18 @@ export const launchDebounced = (
     })),
   );
 
+export async function launchOne(plane: ControlPlane, input: DebouncedInput = {}): Promise<LaunchRunOutcome> {
+  const [outcome] = await launchDebounced(plane, [input]);
+  if (!outcome) throw new Error('no outcome');
+  return outcome;
+}
+
+/** All runs, oldest first. */
+export const debouncedRuns = (plane: ControlPlane) =>
+  plane.rows<{ id: string; config: unknown; starts: Date; key: string }>(
+    'select id, config, available_at as starts, debounce_key as key from runplane.runs order by created_at, id',
+  );
+
 export const runIdOf = (outcome: LaunchRunOutcome | undefined): string => {
   if (outcome?.kind !== 'LaunchRunSuccess') throw new Error(JSON.stringify(outcome));
   return outcome.runId;
