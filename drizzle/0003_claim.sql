@@ -109,10 +109,10 @@ BEGIN
 END
 $$;
 --> statement-breakpoint
--- The task that a token budget makes wait, if it still does: when it has waited for nearly a window (50 of 60 s, so that
--- what began before is settled when the window is over), others of its priority
--- or less may pass only within the slack: half of what the budget leaves beside the task itself, since estimates are off,
--- less all that passed since. One that nobody has asked for in a window holds nobody up.
+-- The task that a token budget makes wait, if it still does: when it has waited for nearly a window (50 of 60 s, so that what
+-- began before is settled when the window is over), others of its priority or less may pass only within the slack: half of what the budget
+-- leaves beside the task itself, since estimates are off, less all that passed since. One that nobody has asked for in a
+-- window holds nobody up.
 CREATE FUNCTION runplane.held_head(p_throttle uuid, p_token_limit bigint, p_now timestamptz)
 RETURNS TABLE (task_id uuid, tokens bigint, since timestamptz, priority_key smallint, slack bigint)
 LANGUAGE sql STABLE ROWS 1 AS $$
@@ -309,7 +309,7 @@ BEGIN
         END IF;
         IF v_head[i] = v_tasks[n] THEN v_blocked[i] := true; END IF;
       ELSIF v_head[i] <> v_tasks[n] AND v_keys[n] >= v_head_key[i] AND v_need > v_slack[i] THEN
-        -- It would delay the one that has waited for a whole window.
+        -- It would delay the one that has waited for nearly a window.
         v_fits := false;
       END IF;
     END LOOP;

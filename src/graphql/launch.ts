@@ -64,7 +64,8 @@ const LaunchRunInput = builder.inputType('LaunchRunInput', {
     correlationId: t.string({ description: "1 to 200 bytes; absent is the run's id." }),
     priority: t.int({ description: '-1000 to 1000, higher first; default 0.' }),
     customer: t.string({
-      description: 'Whom the work is for: customers take turns in a queue. No isolation.',
+      description:
+        'Whom the work is for: within a priority the customers of an agent take turns. No isolation.',
     }),
     labels: t.field({ type: [LabelInput], description: 'At most 32.' }),
     estimatedTokens: t.field({
