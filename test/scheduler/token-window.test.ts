@@ -134,7 +134,8 @@ test('a budget of tokens is used up and not exceeded, though estimates are wrong
   console.log(
     `${n} tasks in ${Math.round((now - start) / 1000)} s of its clock: ${meter.refused} calls refused, ${(100 * share).toFixed(1)} % of the budget used, the biggest waited ${waited} s`,
   );
-  expect(meter.refused).toBeLessThanOrEqual(Math.max(5, n / 1000));
+  // In the first minute nothing is learned yet of by how much estimates fall short.
+  expect(meter.refused).toBeLessThanOrEqual(count({ test: 20, soak: n / 1000 }));
   // The large task is a good part of a short run: its turn costs what the others may not use meanwhile.
   expect(share).toBeGreaterThan(count({ test: 0.5, soak: 0.95 }));
   expect(waited).toBeLessThanOrEqual(120);
