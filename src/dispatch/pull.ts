@@ -10,6 +10,7 @@ import { parseName, parseOptionalName } from '../domain/text.ts';
 import { parseUsage } from '../result/parse-usage.ts';
 import { type ClaimedTask, type ClaimRequest, claimTasks } from '../scheduler/claim-tasks.ts';
 import type { ReadyWatch } from '../scheduler/ready-watch.ts';
+import { findAgents } from './agents-to-claim.sql.ts';
 import type { Heartbeat, Heartbeats } from './heartbeats.ts';
 import type {
   Assignment,
@@ -184,41 +185,6 @@ function parseClaim(input: ClaimTasksInput): Claim {
     ),
     claimKey: parseOptionalName(input.idempotencyKey, 'idempotencyKey'),
   };
-}
-
-const agentsSql = `
-with pool as materialized (select p.id, p.elastic from runplane.pools p where p.name = $2)
-select (select id from pool) as "poolId", coalesce(json_agg(json_build_object('id', a.id, 'name', a.name, 'dispatch', a.dispatch_kind, 'served',
-         $2::text is null or q.pool_id = p.id or coalesce(p.elastic, false) and q.shared_weight > 0)), '[]') as agents
-  from runplane.agents a join runplane.queues q on q.id = a.queue_id left join pool p on true
- where $1::text[] is null or a.name = any($1)`;
-
-interface AgentToClaim {
-  id: string;
-  name: string;
-  dispatch: string;
-  /** The pool that was named runs its queue, or borrows from it. */
-  served: boolean;
-}
-
-async function findAgents(db: Database, claim: Claim) {
-  const { rows } = await db.query<{ poolId: string | null; agents: AgentToClaim[] }>({
-    name: 'agents-to-claim',
-    text: agentsSql,
-    values: [claim.agents, claim.pool],
-  });
-  const { poolId = null, agents = [] } = rows[0] ?? {};
-  return parsed(() => {
-    for (const [i, name] of claim.agents?.entries() ?? []) {
-      const agent = agents.find((known) => known.name === name);
-      if (!agent) throw new InvalidInputError(`agents[${i}]`, `There is no agent ${JSON.stringify(name)}.`);
-      if (agent.dispatch !== 'PULL')
-        throw new InvalidInputError(`agents[${i}]`, `Agent ${name} is not dispatched to workers.`);
-    }
-    if (claim.pool !== null && poolId === null)
-      throw new InvalidInputError('pool', `There is no pool ${JSON.stringify(claim.pool)}.`);
-    return { poolId, agents: agents.filter(({ dispatch, served }) => dispatch === 'PULL' && served) };
-  });
 }
 
 function parseHeartbeat(input: ExtendLeaseInput, attemptId: string, at: string): Heartbeat {
