@@ -86,7 +86,20 @@ test('a replica that is killed in the middle loses nothing and repeats nothing t
   replicas = await Promise.all([startReplica(plane.database.url), startReplica(plane.database.url)]);
   const after = await launchMany('one', n, 50);
   await untilTerminal(plane.services.changeLog, after, n / 10);
-  await replicas[0]?.end('SIGKILL');
+  const victim = replicas[0];
+  // Stopped first, to be sure that it is killed while it holds leases.
+  await expect
+    .poll(async () => {
+      victim?.child.kill('SIGSTOP');
+      const held = await plane.rows(
+        'select from runplane.leases l join runplane.workers w on w.id = l.worker_id where w.name = $1',
+        [`replica-${victim?.child.pid}`],
+      );
+      if (held.length === 0) victim?.child.kill('SIGCONT');
+      return held.length;
+    })
+    .toBeGreaterThan(0);
+  await victim?.end('SIGKILL');
   const ended = await untilTerminal(plane.services.changeLog, after, n);
   expect(new Set(ended.values())).toEqual(new Set(['COMPLETED']));
   expect(ended.size).toBe(n);
