@@ -120,7 +120,8 @@ BEGIN
 END
 $$;
 --> statement-breakpoint
--- Of the given tasks, those that are first of their key and become ready. The keys are locked by the caller. A task that is claimed together with the one before it, or that backs off after that, is first without being ready.
+-- Of the given tasks, those that are first of their key and become ready. The keys are locked by the caller. A task that is
+-- claimed together with the one before it, or that backs off after that, is first without being ready.
 CREATE FUNCTION runplane.serial_heads(p_tasks uuid[]) RETURNS TABLE (task_id uuid, rank bigint, sequence integer, attempts integer)
 LANGUAGE sql STABLE AS $$
   SELECT s.task_id, s.rank, s.sequence, s.attempts FROM runplane.serial_tasks s JOIN runplane.tasks t ON t.id = s.task_id

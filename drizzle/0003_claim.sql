@@ -24,6 +24,17 @@ LANGUAGE sql IMMUTABLE AS $$
     CASE WHEN p_seconds > 60 THEN ceil(p_expected * 60 / p_seconds)::bigint ELSE p_expected END))
 $$;
 --> statement-breakpoint
+-- What live leases under a throttle that began after a time reserve. Agent by agent: a join could go through all leases,
+-- whatever throttle they are under.
+CREATE FUNCTION runplane.tokens_of_leases(p_throttle uuid, p_after timestamptz) RETURNS bigint
+LANGUAGE sql STABLE AS $$
+  SELECT coalesce(sum(c.tokens), 0)::bigint FROM runplane.agent_throttles x
+    LEFT JOIN runplane.agent_estimates e ON e.agent_id = x.agent_id CROSS JOIN LATERAL (
+      SELECT sum(runplane.reserved_tokens(coalesce(l.estimated_tokens, runplane.expected_tokens(NULL, e)), l.settled_tokens, e.seconds)) AS tokens
+        FROM runplane.leases l WHERE l.agent_id = x.agent_id AND l.started_at > p_after) c
+   WHERE x.throttle_id = p_throttle
+$$;
+--> statement-breakpoint
 -- What throttles have in use and what their limits leave beside it: the one definition for claims, for what is shown, and
 -- for why tasks wait. Tokens in use are those settled in the last 60 s and those reserved by live leases for the next 60 s.
 -- Null is no limit.
@@ -39,16 +50,11 @@ LANGUAGE sql STABLE ROWS 4 AS $$
          CASE WHEN t.max_tokens_per_minute IS NOT NULL THEN t.max_tokens_per_minute - u.tokens END
     FROM runplane.throttles t
     CROSS JOIN LATERAL (
-      -- Leases agent by agent: a join could go through all of them, whatever throttle they are under.
       SELECT (SELECT coalesce(sum(c.leases), 0)::bigint FROM runplane.agent_throttles x CROSS JOIN LATERAL (
                 SELECT count(*) AS leases FROM runplane.leases l WHERE l.agent_id = x.agent_id) c
                WHERE x.throttle_id = t.id) AS tasks,
              (SELECT coalesce(sum(s.tokens), 0)::bigint FROM runplane.throttle_use s WHERE s.throttle_id = t.id AND s.at > p_now - interval '60 s')
-           + (SELECT coalesce(sum(c.tokens), 0)::bigint FROM runplane.agent_throttles x
-                LEFT JOIN runplane.agent_estimates e ON e.agent_id = x.agent_id CROSS JOIN LATERAL (
-                  SELECT sum(runplane.reserved_tokens(coalesce(l.estimated_tokens, runplane.expected_tokens(NULL, e)), l.settled_tokens, e.seconds)) AS tokens
-                    FROM runplane.leases l WHERE l.agent_id = x.agent_id) c
-               WHERE x.throttle_id = t.id) AS tokens,
+           + runplane.tokens_of_leases(t.id, '-infinity') AS tokens,
              (SELECT coalesce(sum(s.requests), 0) FROM runplane.throttle_use s WHERE s.throttle_id = t.id AND s.at > p_now - interval '60 s') AS requests,
              (SELECT coalesce(sum(s.requests), 0) FROM runplane.throttle_use s WHERE s.throttle_id = t.id AND s.at > p_now - interval '1 s') AS requests_of_second
     ) u
@@ -110,21 +116,16 @@ END
 $$;
 --> statement-breakpoint
 -- The task that a token budget makes wait, if it still does: when it has waited for nearly a window (50 of 60 s, so that what
--- began before is settled when the window is over), others of its priority or less may pass only within the slack: half of what the budget
--- leaves beside the task itself, since estimates are off, less all that passed since. One that nobody has asked for in a
--- window holds nobody up.
+-- began before is settled when the window is over), others of its priority or less may pass only within the slack: half of
+-- what the budget leaves beside the task itself, since estimates are off, less all that passed since. One that nobody has
+-- asked for in a window holds nobody up.
 CREATE FUNCTION runplane.held_head(p_throttle uuid, p_token_limit bigint, p_now timestamptz)
 RETURNS TABLE (task_id uuid, tokens bigint, since timestamptz, priority_key smallint, slack bigint)
 LANGUAGE sql STABLE ROWS 1 AS $$
   SELECT h.task_id, h.tokens, h.since, r.priority_key,
          CASE WHEN h.since <= p_now - interval '50 s' THEN (p_token_limit - h.tokens) / 2 - (
            SELECT coalesce(sum(s.tokens), 0)::bigint FROM runplane.throttle_use s
-            WHERE s.throttle_id = p_throttle AND s.at > greatest(h.since, p_now - interval '110 s') + interval '50 s') - (
-           SELECT coalesce(sum(c.tokens), 0)::bigint FROM runplane.agent_throttles x
-             LEFT JOIN runplane.agent_estimates e ON e.agent_id = x.agent_id CROSS JOIN LATERAL (
-               SELECT sum(runplane.reserved_tokens(coalesce(l.estimated_tokens, runplane.expected_tokens(NULL, e)), l.settled_tokens, e.seconds)) AS tokens
-                 FROM runplane.leases l WHERE l.agent_id = x.agent_id AND l.started_at > h.since + interval '50 s') c
-            WHERE x.throttle_id = p_throttle) END
+            WHERE s.throttle_id = p_throttle AND s.at > greatest(h.since, p_now - interval '110 s') + interval '50 s') - runplane.tokens_of_leases(p_throttle, h.since + interval '50 s') END
     FROM runplane.throttle_heads h
     JOIN runplane.tasks t ON t.id = h.task_id
     JOIN runplane.ready_tasks r ON r.agent_id = t.agent_id AND r.priority_key = -t.priority AND r.turn = t.turn AND r.rank = t.rank
@@ -188,7 +189,7 @@ DECLARE
   v_agents integer[];
   v_keys smallint[];
   v_expected bigint[];
-  v_seconds float8[];
+  v_needs bigint[];
   v_taken integer[] := '{}';
   v_need bigint;
   v_fits boolean;
@@ -211,7 +212,7 @@ BEGIN
   END IF;
 
   WITH lanes AS MATERIALIZED (
-    SELECT a.id AS agent_id, a.batch_by_serial_key AS batches, x.throttles, x.budgeted, x.tokens, x.slack, x.slack_key, e, e.seconds, a.queue_id,
+    SELECT a.id AS agent_id, a.batch_by_serial_key AS batches, x.throttles, x.budgeted, x.tokens, x.slack, x.slack_key, e, a.queue_id,
            CASE WHEN p_pool IS NULL OR q.pool_id = p_pool THEN q.weight ELSE q.shared_weight END AS weight,
            least(CASE WHEN a.max_concurrent_tasks IS NOT NULL THEN a.max_concurrent_tasks - (
              SELECT count(*) FROM runplane.leases l WHERE l.agent_id = a.id) END, x.room, p_limit) AS room
@@ -238,13 +239,13 @@ BEGIN
       CROSS JOIN LATERAL (
         SELECT (h.priority_key >= l.slack_key AND array_position(v_head, h.task_id) IS NULL AND y.need > l.slack OR y.need > l.tokens) IS TRUE AS waits
           FROM (SELECT CASE WHEN coalesce(l.tokens, l.slack) IS NOT NULL THEN runplane.reserved_tokens(runplane.expected_tokens(
-            (SELECT t.estimated_tokens FROM runplane.tasks t WHERE t.id = h.task_id), l.e), 0, l.seconds) END AS need OFFSET 0) y) w
+            (SELECT t.estimated_tokens FROM runplane.tasks t WHERE t.id = h.task_id), l.e), 0, (l.e).seconds) END AS need OFFSET 0) y) w
      WHERE l.room > 0
     WINDOW best AS (PARTITION BY l.queue_id, w.waits ORDER BY h.priority_key, h.turn, h.rank ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)),
   -- Queue by queue, so that only the best are sorted: of many agents the offers together are many times as many.
   offers AS MATERIALIZED (
     SELECT o.* FROM (SELECT DISTINCT h.queue_id, h.waits FROM heads h) q CROSS JOIN LATERAL (
-      SELECT h.agent, h.queue_id, h.weight, h.budgeted, h.tokens, h.slack, h.slack_key, h.e, h.seconds, c.*
+      SELECT h.agent, h.queue_id, h.weight, h.budgeted, h.tokens, h.slack, h.slack_key, h.e, c.*
         FROM heads h CROSS JOIN LATERAL (
           SELECT r.ctid AS place, r.priority_key, r.turn, r.rank, r.task_id, r.run_id FROM runplane.ready_tasks r
            WHERE r.agent_id = h.agent_id AND (r.priority_key, r.turn, r.rank) <= (h.last_key, h.last_turn, h.last_rank)
@@ -255,22 +256,23 @@ BEGIN
        WHERE h.queue_id = q.queue_id AND h.waits = q.waits AND h.n <= p_limit + CASE WHEN h.waits OR h.budgeted THEN c_ahead ELSE 0 END
        ORDER BY c.priority_key, c.turn, c.rank LIMIT p_limit + c_ahead) o),
   measured AS MATERIALIZED (
-    SELECT o.*, CASE WHEN o.budgeted THEN runplane.expected_tokens(
-             (SELECT t.estimated_tokens FROM runplane.tasks t WHERE t.id = o.task_id), o.e) END AS expected
-      FROM offers o),
+    SELECT o.*, y.expected, runplane.reserved_tokens(y.expected, 0, (o.e).seconds) AS need
+      FROM offers o CROSS JOIN LATERAL (
+        SELECT CASE WHEN o.budgeted THEN runplane.expected_tokens(
+          (SELECT t.estimated_tokens FROM runplane.tasks t WHERE t.id = o.task_id), o.e) END AS expected OFFSET 0) y),
   drawn AS MATERIALIZED (
-    SELECT m.*, sum(CASE WHEN m.priority_key >= m.slack_key AND array_position(v_head, m.task_id) IS NULL AND y.need > m.slack OR y.need > m.tokens
+    SELECT m.*, sum(CASE WHEN m.priority_key >= m.slack_key AND array_position(v_head, m.task_id) IS NULL AND m.need > m.slack OR m.need > m.tokens
                          THEN 0 ELSE -ln(1 - random()) END) OVER best / greatest(m.weight, 1) AS event, row_number() OVER best AS k
-      FROM measured m CROSS JOIN LATERAL (SELECT runplane.reserved_tokens(m.expected, 0, m.seconds) AS need OFFSET 0) y
+      FROM measured m
     WINDOW best AS (PARTITION BY m.queue_id ORDER BY m.priority_key, m.turn, m.rank)),
   ordered AS MATERIALIZED (
     SELECT d.*, row_number() OVER (ORDER BY d.weight = 0, d.event, d.k) AS nth FROM drawn d)
   SELECT array_agg(o.task_id ORDER BY o.nth), array_agg(o.run_id ORDER BY o.nth), array_agg(o.place ORDER BY o.nth),
          array_agg(o.agent ORDER BY o.nth), array_agg(o.priority_key ORDER BY o.nth),
-         array_agg(o.expected ORDER BY o.nth), array_agg(o.seconds ORDER BY o.nth),
+         array_agg(o.expected ORDER BY o.nth), array_agg(o.need ORDER BY o.nth),
          (SELECT array_agg(h.room ORDER BY h.agent) FROM heads h), (SELECT array_agg(h.batches ORDER BY h.agent) FROM heads h),
          (SELECT array_agg(h.throttles ORDER BY h.agent) FROM heads h)
-    INTO v_tasks, v_runs, v_places, v_agents, v_keys, v_expected, v_seconds, v_agent_room, v_batches, v_of
+    INTO v_tasks, v_runs, v_places, v_agents, v_keys, v_expected, v_needs, v_agent_room, v_batches, v_of
     FROM ordered o;
   IF v_tasks IS NULL THEN RETURN; END IF;
 
@@ -296,7 +298,7 @@ BEGIN
       EXIT WHEN i IS NULL;
       CONTINUE WHEN v_token_limit[i] IS NULL;
       -- More than the whole budget runs alone, in an empty window.
-      v_need := least(runplane.reserved_tokens(v_expected[n], 0, v_seconds[n]), v_token_limit[i]);
+      v_need := least(v_needs[n], v_token_limit[i]);
       IF v_need > v_token_room[i] OR v_token_limit[i] = 0 THEN
         v_fits := false;
         -- The highest priority: others could pass one of a higher priority than the one that is held for.
@@ -321,7 +323,7 @@ BEGIN
       i := v_of[a][k];
       EXIT WHEN i IS NULL;
       v_room[i] := v_room[i] - 1;
-      v_need := least(runplane.reserved_tokens(v_expected[n], 0, v_seconds[n]), v_token_limit[i]);
+      v_need := least(v_needs[n], v_token_limit[i]);
       v_token_room[i] := v_token_room[i] - v_need;
       v_slack[i] := v_slack[i] - v_need;
       IF v_head[i] = v_tasks[n] THEN
@@ -337,7 +339,8 @@ BEGIN
          AND pg_try_advisory_xact_lock(runplane.serial_key_hash(t.agent_id, t.serial_key));
       IF FOUND THEN
         SELECT array_agg(b.id ORDER BY b.rank) AS tasks, array_agg(b.run_id ORDER BY b.rank) AS runs,
-               array_agg(runplane.expected_tokens(b.estimated_tokens, e) ORDER BY b.rank) AS expected, count(*)::integer AS count
+               array_agg(y.expected ORDER BY b.rank) AS expected,
+               array_agg(runplane.reserved_tokens(y.expected, 0, e.seconds) ORDER BY b.rank) AS needs, count(*)::integer AS count
           INTO v_behind
           FROM (SELECT t.id, t.run_id, t.estimated_tokens, t.agent_id, s.rank
                   FROM runplane.tasks h
@@ -347,7 +350,8 @@ BEGIN
                    AND NOT EXISTS (SELECT FROM runplane.leases l WHERE l.task_id = t.id OFFSET 0)
                    AND NOT EXISTS (SELECT FROM runplane.delayed_tasks d WHERE d.available_at = t.available_at AND d.task_id = t.id)
                  ORDER BY s.rank LIMIT p_limit - cardinality(v_taken)) b
-          LEFT JOIN runplane.agent_estimates e ON e.agent_id = b.agent_id;
+          LEFT JOIN runplane.agent_estimates e ON e.agent_id = b.agent_id
+          CROSS JOIN LATERAL (SELECT runplane.expected_tokens(b.estimated_tokens, e) AS expected) y;
         IF v_behind.count > 0 THEN
           v_tasks := v_tasks[:n] || v_behind.tasks || v_tasks[n + 1:];
           v_runs := v_runs[:n] || v_behind.runs || v_runs[n + 1:];
@@ -355,7 +359,7 @@ BEGIN
           v_places := v_places[:n] || array_fill(NULL::tid, ARRAY[v_behind.count]) || v_places[n + 1:];
           v_agents := v_agents[:n] || array_fill(a, ARRAY[v_behind.count]) || v_agents[n + 1:];
           v_keys := v_keys[:n] || array_fill(v_keys[n], ARRAY[v_behind.count]) || v_keys[n + 1:];
-          v_seconds := v_seconds[:n] || array_fill(v_seconds[n], ARRAY[v_behind.count]) || v_seconds[n + 1:];
+          v_needs := v_needs[:n] || v_behind.needs || v_needs[n + 1:];
         END IF;
       END IF;
     END IF;
