@@ -61,8 +61,11 @@ export const BulkResult = builder.unionType('BulkResult', {
 });
 
 export const reason = { description: 'Why, for the audit log and the change log; at most 8,192 bytes.' };
-export const dryRun = { defaultValue: false, description: 'Only count what would be changed.' };
 export const priority = {
   description: '-1000 to 1000; default 100 above what it had, so that an operator goes first.',
 };
-export const limit = { description: 'Most objects of one call, 1 to 10,000; default 10,000.' };
+/** Of every action by filter. */
+export const bulkArgs = builder.args((t) => ({
+  dryRun: t.boolean({ defaultValue: false, description: 'Only count what would be changed.' }),
+  limit: t.int({ description: 'Most objects of one call, 1 to 10,000; default 10,000.' }),
+}));

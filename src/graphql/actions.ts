@@ -3,8 +3,7 @@ import { notFound } from '../domain/problems.ts';
 import type { Actor, TaskActionOutcome } from '../operator/types.ts';
 import {
   BulkResult,
-  dryRun,
-  limit,
+  bulkArgs,
   priority,
   RunActionResult,
   reason,
@@ -95,8 +94,7 @@ builder.mutationFields((t) => ({
     args: {
       filter: t.arg({ type: TaskFilterInput, required: true, description: 'Which tasks.' }),
       reason: t.arg.string(reason),
-      dryRun: t.arg.boolean(dryRun),
-      limit: t.arg.int(limit),
+      ...bulkArgs,
     },
     resolve: (_, { filter, ...rest }, context) =>
       change(context, 'OPERATE', (actor) =>
@@ -111,8 +109,7 @@ builder.mutationFields((t) => ({
     args: {
       filter: t.arg({ type: RunFilterInput, required: true, description: 'Which runs.' }),
       reason: t.arg.string(reason),
-      dryRun: t.arg.boolean(dryRun),
-      limit: t.arg.int(limit),
+      ...bulkArgs,
     },
     resolve: (_, { filter, ...rest }, context) =>
       change(context, 'OPERATE', (actor) =>
@@ -138,8 +135,7 @@ builder.mutationFields((t) => ({
     args: {
       filter: t.arg({ type: TaskFilterInput, required: true, description: 'Which tasks.' }),
       priority: t.arg.int(priority),
-      dryRun: t.arg.boolean(dryRun),
-      limit: t.arg.int(limit),
+      ...bulkArgs,
     },
     resolve: (_, { filter, ...rest }, context) =>
       change(context, 'OPERATE', (actor) =>

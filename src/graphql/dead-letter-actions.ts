@@ -1,6 +1,6 @@
 import { fromPublicId } from '../domain/ids.ts';
 import { notFound } from '../domain/problems.ts';
-import { BulkResult, dryRun, limit, priority, TaskActionResult } from './action-results.ts';
+import { BulkResult, bulkArgs, priority, TaskActionResult } from './action-results.ts';
 import { builder } from './builder.ts';
 import { DeadLetterFilterInput, toDeadLetterFilter } from './filters.ts';
 import { change } from './save.ts';
@@ -32,8 +32,7 @@ builder.mutationFields((t) => ({
     args: {
       filter: t.arg(filter),
       priority: t.arg.int(priority),
-      dryRun: t.arg.boolean(dryRun),
-      limit: t.arg.int(limit),
+      ...bulkArgs,
     },
     resolve: (_, { filter, ...rest }, context) =>
       change(context, 'OPERATE', (actor) =>
@@ -51,8 +50,7 @@ builder.mutationFields((t) => ({
         required: true,
         description: 'Why, for the audit log; not blank, at most 8,192 bytes.',
       }),
-      dryRun: t.arg.boolean(dryRun),
-      limit: t.arg.int(limit),
+      ...bulkArgs,
     },
     resolve: (_, { filter: given, ...rest }, context) =>
       change(context, 'OPERATE', (actor) =>

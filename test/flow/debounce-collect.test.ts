@@ -1,29 +1,9 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { LaunchRunOutcome } from '../../src/intake/types.ts';
-import { at, stopClock } from '../support/clock.ts';
-import { ControlPlane } from '../support/control-plane.ts';
-import {
-  type DebouncedInput,
-  debouncedRuns,
-  launchDebounced,
-  launchOne,
-  moveDueTasks,
-  runIdOf,
-} from '../support/debounced.ts';
+import { expect, test } from 'vitest';
+import { at } from '../support/clock.ts';
+import { type DebouncedInput, debounced, runIdOf } from '../support/debounced.ts';
 
-let plane: ControlPlane;
-beforeEach(async () => {
-  plane = await ControlPlane.start();
-  await plane.agent('a');
-  await plane.job('one', ['a']);
-});
-afterEach(() => plane.stop());
-
-const launchAll = (inputs: DebouncedInput[]): Promise<LaunchRunOutcome[]> => launchDebounced(plane, inputs);
-const launch = (input?: DebouncedInput): Promise<LaunchRunOutcome> => launchOne(plane, input);
-const runs = () => debouncedRuns(plane);
-const time = (seconds: number) => stopClock(plane.database.db, at(seconds));
-const move = () => moveDueTasks(plane);
+const story = debounced();
+const { launchAll, launch, runs, time, move } = story;
 
 const collect = { collect: true };
 const item = (n: number, more: DebouncedInput = {}): DebouncedInput => ({
@@ -33,7 +13,7 @@ const item = (n: number, more: DebouncedInput = {}): DebouncedInput => ({
 });
 
 test('a run that collects gets all configs in order, each of which satisfies the schema', async () => {
-  await plane.job('one', ['a'], { required: ['n'], properties: { n: { type: 'integer' } } });
+  await story.plane.job('one', ['a'], { required: ['n'], properties: { n: { type: 'integer' } } });
   await time(0);
   await launch(item(1));
   const outcomes = await launchAll([item(2), { ...item(3), config: { n: 'x' } }, item(4)]);
@@ -44,7 +24,7 @@ test('a run that collects gets all configs in order, each of which satisfies the
   ]);
   await time(60);
   await move();
-  expect((await plane.claim(['a'])).map((task) => task.input)).toEqual([
+  expect((await story.plane.claim(['a'])).map((task) => task.input)).toEqual([
     { items: [{ n: 1 }, { n: 2 }, { n: 4 }] },
   ]);
   await launch(item(5));

@@ -1,30 +1,11 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { LaunchRunOutcome } from '../../src/intake/types.ts';
-import { at, stopClock } from '../support/clock.ts';
-import { actor, ControlPlane } from '../support/control-plane.ts';
-import {
-  type DebouncedInput,
-  debouncedRuns,
-  launchDebounced,
-  launchOne,
-  moveDueTasks,
-  runIdOf,
-} from '../support/debounced.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { at } from '../support/clock.ts';
+import { actor } from '../support/control-plane.ts';
+import { type DebouncedInput, debounced, runIdOf } from '../support/debounced.ts';
 
-let plane: ControlPlane;
-beforeEach(async () => {
-  plane = await ControlPlane.start();
-  await plane.agent('a');
-  await plane.agent('b');
-  await plane.job('one', ['a']);
-});
-afterEach(() => plane.stop());
-
-const launchAll = (inputs: DebouncedInput[]): Promise<LaunchRunOutcome[]> => launchDebounced(plane, inputs);
-const launch = (input?: DebouncedInput): Promise<LaunchRunOutcome> => launchOne(plane, input);
-const runs = () => debouncedRuns(plane);
-const time = (seconds: number) => stopClock(plane.database.db, at(seconds));
-const move = () => moveDueTasks(plane);
+const story = debounced();
+const { launchAll, launch, runs, time, move } = story;
+beforeEach(() => story.plane.agent('b'));
 
 describe('launches with one debounce key', () => {
   test('are one run with the newest config, which starts seconds after the newest', async () => {
@@ -37,11 +18,11 @@ describe('launches with one debounce key', () => {
     expect(await runs()).toEqual([{ id: runIdOf(first), config: { n: 2 }, starts: at(100), key: 'k' }]);
     await time(99.999);
     await move();
-    expect(await plane.claim(['a'])).toEqual([]);
+    expect(await story.plane.claim(['a'])).toEqual([]);
     await time(100);
     await move();
-    expect((await plane.claim(['a'])).map((task) => task.input)).toEqual([{ n: 2 }]);
-    expect(await plane.rows('select to_status from runplane.change_log order by id')).toEqual(
+    expect((await story.plane.claim(['a'])).map((task) => task.input)).toEqual([{ n: 2 }]);
+    expect(await story.plane.rows('select to_status from runplane.change_log order by id')).toEqual(
       ['QUEUED', 'ENQUEUED', 'RUNNING', 'PROCESSING'].map((to_status) => ({ to_status })),
     );
   });
@@ -59,19 +40,19 @@ describe('launches with one debounce key', () => {
       expect((await runs()).map((run) => run.starts)).toEqual([at(starts)]);
     }
     await move();
-    expect(await plane.claim(['a'])).toHaveLength(1);
+    expect(await story.plane.claim(['a'])).toHaveLength(1);
   });
 
   test('are other runs in another job, with another key, or without one', async () => {
-    await plane.job('two', ['a']);
+    await story.plane.job('two', ['a']);
     await launchAll([{}, { job: 'two' }, { debounce: { key: 'other' } }, {}]);
-    await plane.launch('one');
+    await story.plane.launch('one');
     expect(await runs()).toHaveLength(4);
   });
 
   test('move all first steps together, with inputs rendered anew, and all that the newest says', async () => {
     const input = { n: { $eval: 'config.n' }, run: { $eval: 'run.id' }, who: { $eval: 'run.customer' } };
-    await plane.job('wide', [
+    await story.plane.job('wide', [
       { name: 'x', agent: 'a', input },
       { name: 'y', agent: 'b' },
       { name: 'z', agent: 'a', dependsOn: ['x', 'y'], input },
@@ -89,10 +70,12 @@ describe('launches with one debounce key', () => {
       steps: [{ step: 'y', priority: 9, maxAttempts: 4, estimatedTokens: 70, serialKey: 't' }],
     });
     expect(
-      await plane.rows('select customer, labels, priority, serial_key, idempotency_key from runplane.runs'),
+      await story.plane.rows(
+        'select customer, labels, priority, serial_key, idempotency_key from runplane.runs',
+      ),
     ).toEqual([{ customer: 'new', labels: {}, priority: 7, serial_key: null, idempotency_key: 'i' }]);
     expect(
-      await plane.rows(
+      await story.plane.rows(
         `select step, priority, serial_key as serial, max_attempts as attempts, estimated_tokens as tokens,
                 available_at as at, (select d.available_at from runplane.delayed_tasks d where d.task_id = t.id) as delayed
            from runplane.tasks t order by id`,
@@ -105,10 +88,10 @@ describe('launches with one debounce key', () => {
     await time(70);
     await move();
     const rendered = { n: 2, run: expect.stringMatching(/^run_/), who: 'new' };
-    const claimed = await plane.claim(['a', 'b']);
+    const claimed = await story.plane.claim(['a', 'b']);
     expect(claimed.map((task) => task.input)).toEqual([{ n: 2 }, rendered]);
-    for (const task of claimed) await plane.report(task, { status: 'COMPLETED' });
-    const [last] = await plane.claim(['a']);
+    for (const task of claimed) await story.plane.report(task, { status: 'COMPLETED' });
+    const [last] = await story.plane.claim(['a']);
     expect(last?.input).toEqual(rendered);
     expect(last?.runId).toBe(runIdOf(run));
   });
@@ -121,29 +104,29 @@ describe('launches with one debounce key', () => {
     await move();
     const second = runIdOf(await launch());
     expect(second).not.toBe(ready);
-    expect(await plane.claim(['a'])).toHaveLength(1);
+    expect(await story.plane.claim(['a'])).toHaveLength(1);
     expect(runIdOf(await launch())).toBe(second);
-    await plane.services.actions.cancelRun({ runId: second, reason: null }, actor);
+    await story.plane.services.actions.cancelRun({ runId: second, reason: null }, actor);
     const third = runIdOf(await launch());
     expect(third).not.toBe(second);
     expect(runIdOf(await launch())).toBe(third);
-    expect((await plane.run(ready)).status).toBe('RUNNING');
-    expect((await plane.run(second)).status).toBe('CANCELLED');
+    expect((await story.plane.run(ready)).status).toBe('RUNNING');
+    expect((await story.plane.run(second)).status).toBe('CANCELLED');
   });
 
   test('keep the version of the job and are checked by its schema', async () => {
     const input = { v: 1, n: { $eval: 'config.n' } };
-    await plane.job('typed', [{ name: 'a', agent: 'a', input }], { required: ['n'] });
+    await story.plane.job('typed', [{ name: 'a', agent: 'a', input }], { required: ['n'] });
     await time(0);
     const run = runIdOf(await launch({ job: 'typed', config: { n: 1 } }));
-    await plane.job('typed', ['b'], { required: ['m'] });
+    await story.plane.job('typed', ['b'], { required: ['m'] });
     expect(await launch({ job: 'typed', config: { m: 2 } })).toMatchObject({
       kind: 'RunConfigValidationInvalid',
     });
     expect(runIdOf(await launch({ job: 'typed', config: { n: 2 } }))).toBe(run);
     await time(60);
     await move();
-    expect((await plane.claim(['a', 'b'])).map((task) => task.input)).toEqual([{ v: 1, n: 2 }]);
+    expect((await story.plane.claim(['a', 'b'])).map((task) => task.input)).toEqual([{ v: 1, n: 2 }]);
     expect(runIdOf(await launch({ job: 'typed', config: { m: 2 } }))).not.toBe(run);
   });
 });
@@ -171,7 +154,7 @@ describe('idempotency keys of debounced launches', () => {
   });
 
   test('of refused launches are not remembered', async () => {
-    await plane.job('strict', ['a'], { required: ['n'] });
+    await story.plane.job('strict', ['a'], { required: ['n'] });
     expect(await launch({ job: 'strict', idempotencyKey: 'i' })).toMatchObject({
       kind: 'RunConfigValidationInvalid',
     });
@@ -200,5 +183,7 @@ test('keys that are no longer in use are forgotten', async () => {
   await time(61);
   await move();
   for (let i = 0; i < 10; i++) await launch({ debounce: { key: 'live' } });
-  expect(await plane.rows('select debounce_key as key from runplane.debounces')).toEqual([{ key: 'live' }]);
+  expect(await story.plane.rows('select debounce_key as key from runplane.debounces')).toEqual([
+    { key: 'live' },
+  ]);
 });

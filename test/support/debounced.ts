@@ -1,5 +1,7 @@
+import { afterEach, beforeEach } from 'vitest';
 import type { DebounceInput, LaunchRunInput, LaunchRunOutcome } from '../../src/intake/types.ts';
-import type { ControlPlane } from './control-plane.ts';
+import { at, stopClock } from './clock.ts';
+import { ControlPlane } from './control-plane.ts';
 
 export type DebouncedInput = Omit<Partial<LaunchRunInput>, 'debounce'> & {
   debounce?: Partial<DebounceInput>;
@@ -39,3 +41,25 @@ export const runIdOf = (outcome: LaunchRunOutcome | undefined): string => {
 export const moveDueTasks = async (plane: ControlPlane): Promise<void> => {
   await plane.rows('select runplane.move_due_tasks(500)');
 };
+
+/** For stories of the job one, on a clock that only they move. */
+export function debounced() {
+  let plane: ControlPlane;
+  beforeEach(async () => {
+    plane = await ControlPlane.start();
+    await plane.agent('a');
+    await plane.job('one', ['a']);
+  });
+  afterEach(() => plane.stop());
+  return {
+    /** Of the story that runs. */
+    get plane() {
+      return plane;
+    },
+    launchAll: (inputs: DebouncedInput[]): Promise<LaunchRunOutcome[]> => launchDebounced(plane, inputs),
+    launch: (input?: DebouncedInput): Promise<LaunchRunOutcome> => launchOne(plane, input),
+    runs: () => debouncedRuns(plane),
+    time: (seconds: number) => stopClock(plane.database.db, at(seconds)),
+    move: () => moveDueTasks(plane),
+  };
+}
