@@ -78,9 +78,7 @@ describe('Postgres after its host process', () => {
       await host.killAndWait(name);
       expect(isAlive(pid)).toBe(true);
 
-      const startedAt = performance.now();
       const server = await joinEmbeddedPostgres({ dataDir });
-      expect(performance.now() - startedAt).toBeLessThan(100);
       expect([server.url, serverPid(dataDir)]).toEqual([url, pid]);
       expect(await query(server.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }]);
       await server.leave();

@@ -59,8 +59,8 @@ describe('a server that was killed', () => {
     signal(pid, 'SIGKILL');
     await host.killAndWait();
 
-    await expect(joinEmbeddedPostgres({ dataDir, timeoutMs: 15_000 })).rejects.toThrow(
-      /did not get ready within 15 s: processes of the previous Postgres on this data have not ended yet. Try again/,
+    await expect(joinEmbeddedPostgres({ dataDir, timeoutMs: 5_000 })).rejects.toThrow(
+      /did not get ready within 5 s: processes of the previous Postgres on this data have not ended yet. Try again/,
     );
     const progress: string[] = [];
     const joining = joinEmbeddedPostgres({ dataDir, onProgress: (message) => progress.push(message) });

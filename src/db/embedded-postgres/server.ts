@@ -53,6 +53,8 @@ export async function ensureServer(directory: DataDirectory, options: ServerOpti
       launch ??= await prepareLaunch(directory, options);
       const hindrance = await launch(deadline);
       if (hindrance === undefined) continue;
+      // The end of the time cuts a launch short; then what the ones before it met is what is in the way.
+      if (hindrance === hindrances['still starting'] && obstacle !== undefined) break;
       if (hindrance !== obstacle) options.onProgress(hindrance);
       obstacle = hindrance;
       await sleep(250);
