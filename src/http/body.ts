@@ -1,17 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { limits } from '../domain/limits.ts';
-
-/** A request that is refused before GraphQL sees it. */
-export class HttpError extends Error {
-  readonly status: number;
-  readonly code: string;
-
-  constructor(status: number, code: string, message: string) {
-    super(message);
-    this.status = status;
-    this.code = code;
-  }
-}
+import { HttpError } from './http-error.ts';
 
 /** Reads a JSON body, at most 8 MiB of it: the limit holds while reading, not after. */
 export async function readJsonBody(request: IncomingMessage): Promise<{ body: unknown; bytes: number }> {

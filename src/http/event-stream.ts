@@ -13,13 +13,8 @@ import {
   parse,
   validate,
 } from 'graphql';
-import { HttpError } from './body.ts';
-
-export interface OperationRequest {
-  query: string;
-  operationName: string | null;
-  variables: Record<string, unknown> | null;
-}
+import { HttpError } from './http-error.ts';
+import type { OperationRequest } from './operation-request.ts';
 
 export interface EventStreamOptions {
   schema: GraphQLSchema;
