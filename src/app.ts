@@ -6,8 +6,9 @@ import { type EmbeddedPostgres, joinEmbeddedPostgres } from './db/embedded-postg
 import { migrate } from './db/migrate.ts';
 import { Database } from './db/pool.ts';
 import type { InlineHandler } from './dispatch/handlers.ts';
-import type { GraphQLContext, Scope } from './graphql/context.ts';
+import type { GraphQLContext } from './graphql/context.ts';
 import { buildSchema } from './graphql/schema.ts';
+import { authenticationOff } from './http/authentication.ts';
 import { type HttpServer, startHttpServer } from './http/server.ts';
 import { createKnowledgeHandlers, installKnowledge } from './knowledge/index.ts';
 import { seedRegistry } from './operator/seed-registry.ts';
@@ -24,18 +25,6 @@ export interface App {
   /** Drains and stops everything, the embedded Postgres last. Calling it twice is fine. */
   stop(): Promise<void>;
 }
-
-// Authentication is off on a loopback host, the only place where a server starts so far.
-const allScopes: readonly Scope[] = [
-  'READ',
-  'PAYLOAD_READ',
-  'LAUNCH',
-  'PUBLISH',
-  'WORK',
-  'OPERATE',
-  'CONFIGURE',
-  'ADMIN',
-];
 
 export interface AppOptions {
   config: Config;
@@ -125,12 +114,12 @@ async function start(
       schema: buildSchema(),
       log,
       notReady: () => notReady(services),
-      createContext: ({ requestId, signal, lastEventId }): GraphQLContext => ({
+      credentials: authenticationOff,
+      createContext: ({ authority, ...request }): GraphQLContext => ({
         services: { ...services, read, server: { version } },
-        requestId,
-        signal,
-        lastEventId,
-        viewer: { name: 'local', scopes: allScopes },
+        ...request,
+        authority,
+        viewer: authority.viewer,
         loaders: createLoaders(read),
       }),
     });

@@ -100,6 +100,10 @@ const graphql = {
     retryable: false,
   },
   BAD_USER_INPUT: { message: 'An argument is outside its range or form.', retryable: false },
+  UNAUTHENTICATED: {
+    message: 'The credential is missing, wrong, expired or revoked; it is not told which.',
+    retryable: false,
+  },
   FORBIDDEN: { message: 'The credential lacks the scope that extensions.scope names.', retryable: false },
   INVALID_CURSOR: { message: 'The cursor is none of this list, filter or order.', retryable: false },
   CURSOR_EXPIRED: {

@@ -1,26 +1,11 @@
 import type { ChangeLog } from '../changelog/types.ts';
 import type { PullDispatch } from '../dispatch/types.ts';
+import type { Authority, Viewer } from '../domain/credential.ts';
 import type { Intake } from '../intake/types.ts';
 import type { Actions, Configuration } from '../operator/types.ts';
 import type { Loaders } from '../read/loaders.ts';
 import type { Read } from '../read/read.ts';
 import type { Results } from '../result/types.ts';
-
-/** What a credential allows. */
-export type Scope =
-  | 'READ'
-  | 'PAYLOAD_READ'
-  | 'LAUNCH'
-  | 'PUBLISH'
-  | 'WORK'
-  | 'OPERATE'
-  | 'CONFIGURE'
-  | 'ADMIN';
-
-export interface Viewer {
-  name: string;
-  scopes: readonly Scope[];
-}
 
 /** What answers the fields of the schema: resolvers only translate between it and the client. */
 export interface Services {
@@ -43,5 +28,7 @@ export interface GraphQLContext {
   /** Where a reconnecting stream wants to go on; wins over the subscription's own argument. */
   lastEventId?: string | null;
   viewer: Viewer;
+  /** The credential behind the viewer, which may end while a stream lives. */
+  authority: Authority;
   loaders: Loaders;
 }

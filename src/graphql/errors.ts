@@ -1,11 +1,11 @@
 import { GraphQLError } from 'graphql';
 import { CursorError } from '../changelog/cursor.ts';
 import { SlowConsumerError } from '../changelog/subscription.ts';
+import type { Scope } from '../domain/credential.ts';
 import { limits } from '../domain/limits.ts';
 import { InvalidInputError } from '../domain/problems.ts';
 import { isUnavailable } from '../domain/unavailable.ts';
 import { ReadError } from '../read/errors.ts';
-import type { Scope } from './context.ts';
 
 /** extensions.code of the errors that this schema gives. */
 export type GraphQLErrorCode =
@@ -17,6 +17,7 @@ export type GraphQLErrorCode =
   | 'INVALID_CURSOR'
   | 'PAGE_TOO_LARGE'
   | 'SLOW_CONSUMER'
+  | 'UNAUTHENTICATED'
   | 'UNAVAILABLE';
 
 const graphqlError = (code: GraphQLErrorCode, message: string, more: object = {}): GraphQLError =>

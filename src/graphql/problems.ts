@@ -1,3 +1,4 @@
+import type { Scope } from '../domain/credential.ts';
 import type {
   ConfigError,
   IdempotencyConflict,
@@ -11,7 +12,6 @@ import type {
   Unavailable,
 } from '../domain/problems.ts';
 import { builder } from './builder.ts';
-import type { Scope } from './context.ts';
 import { ConfigErrorReason, ScopeEnum } from './enums.ts';
 import { AttemptRef } from './refs.ts';
 import { ifReadable } from './scopes.ts';

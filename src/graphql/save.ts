@@ -1,8 +1,9 @@
+import type { Scope } from '../domain/credential.ts';
 import type { Actor, SaveSuccess } from '../operator/types.ts';
 import type { Load } from '../read/batch.ts';
 import type { Loaders } from '../read/loaders.ts';
 import { builder } from './builder.ts';
-import type { GraphQLContext, Scope } from './context.ts';
+import type { GraphQLContext } from './context.ts';
 import { type Forbidden, ForbiddenRef, IllegalStateRef, InvalidInputRef, NotFoundRef } from './problems.ts';
 import { ifReadable, refused } from './scopes.ts';
 

@@ -1,4 +1,5 @@
-import type { GraphQLContext, Scope } from './context.ts';
+import type { Scope } from '../domain/credential.ts';
+import type { GraphQLContext } from './context.ts';
 import { lacksScope } from './errors.ts';
 import type { Forbidden } from './problems.ts';
 

@@ -1,6 +1,6 @@
+import type { Viewer } from '../domain/credential.ts';
 import { limits } from '../domain/limits.ts';
 import { builder } from './builder.ts';
-import type { Viewer } from './context.ts';
 import { ScopeEnum } from './enums.ts';
 
 const contract = 1;

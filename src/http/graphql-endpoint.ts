@@ -2,8 +2,10 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { GraphQLSchema } from 'graphql';
 import { createYoga, type Plugin } from 'graphql-yoga';
+import type { Authority } from '../domain/credential.ts';
 import type { GraphQLContext } from '../graphql/context.ts';
 import { maskError } from '../graphql/errors.ts';
+import { authenticate, type Credentials, requireSignedIn } from './authentication.ts';
 import { answerAsEventStream, type OpenStreams } from './event-stream.ts';
 import { HttpError } from './http-error.ts';
 import { operationOf, operationOfUrl, readBody } from './operation-request.ts';
@@ -14,12 +16,14 @@ export interface RequestInfo {
   signal: () => AbortSignal;
   /** Where a reconnecting client wants to go on: wins over the subscription's own argument. */
   lastEventId: string | null;
+  authority: Authority;
 }
 
 export interface GraphQLEndpointOptions {
   schema: GraphQLSchema;
   createContext: (request: RequestInfo) => GraphQLContext;
   openStreams: OpenStreams;
+  credentials: Credentials;
   log: { error(fields: object, message: string): void };
 }
 
@@ -28,6 +32,7 @@ export function createGraphQLEndpoint({
   schema,
   createContext,
   openStreams,
+  credentials,
   log,
 }: GraphQLEndpointOptions): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
   const yoga = createYoga<{ info: RequestInfo }>({
@@ -47,7 +52,9 @@ export function createGraphQLEndpoint({
 
   return async (request, response) => {
     const lastEventId = request.headers['last-event-id'];
-    const info = {
+    const authority = await authenticate(request, credentials);
+    const info: RequestInfo = {
+      authority,
       requestId: randomUUID(),
       signal: signalOfLeaving(response),
       lastEventId: typeof lastEventId === 'string' && lastEventId !== '' ? lastEventId : null,
@@ -59,6 +66,7 @@ export function createGraphQLEndpoint({
     // The same faults get the same answers, whatever reads the request then.
     const operation =
       body !== null ? operationOf(body) : request.method === 'GET' ? operationOfUrl(request) : null;
+    requireSignedIn(authority, operation?.query ?? null);
     if (acceptsOnlyEventStream(request)) {
       if (!operation)
         throw new HttpError(405, 'METHOD_NOT_ALLOWED', 'Use POST, or GET for queries and subscriptions.');

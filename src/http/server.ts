@@ -67,6 +67,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
           : new HttpError(500, 'INTERNAL_SERVER_ERROR', 'Something went wrong here.');
       // What was not read of the body cannot be told from a next request.
       if (!request.complete) response.setHeader('connection', 'close');
+      if (status === 401) response.setHeader('www-authenticate', 'Bearer realm="runplane"');
       sendJson(response, status, { errors: [{ message, extensions: { code } }] });
     });
   });

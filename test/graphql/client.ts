@@ -11,7 +11,8 @@ import {
   parse,
   subscribe,
 } from 'graphql';
-import type { GraphQLContext, Scope } from '../../src/graphql/context.ts';
+import { allScopes, anonymous, type Scope, type Viewer } from '../../src/domain/credential.ts';
+import type { GraphQLContext } from '../../src/graphql/context.ts';
 import { buildSchema } from '../../src/graphql/schema.ts';
 import { createLoaders } from '../../src/read/loaders.ts';
 import { createRead } from '../../src/read/read.ts';
@@ -21,16 +22,15 @@ import type { ControlPlane } from '../support/control-plane.ts';
 export type Answer = ReturnType<typeof JSON.parse>;
 
 export const schema = buildSchema();
-export const allScopes: Scope[] = [
-  'READ',
-  'PAYLOAD_READ',
-  'LAUNCH',
-  'PUBLISH',
-  'WORK',
-  'OPERATE',
-  'CONFIGURE',
-  'ADMIN',
-];
+
+/** A caller with these scopes, without a credential. */
+export const viewerWith = (scopes: readonly Scope[], more: Partial<Viewer> = {}): Viewer => ({
+  ...anonymous.viewer,
+  name: 'tester',
+  scopes,
+  signedIn: true,
+  ...more,
+});
 
 /** Executes operations on the schema without a transport, as a caller with the given scopes. */
 export class Client {
@@ -72,7 +72,8 @@ export class Client {
       services: { ...this.#plane.services, read, server: { version: '1.2.3' } },
       requestId: 'request',
       signal: () => new AbortController().signal,
-      viewer: { name: 'tester', scopes: this.#scopes },
+      viewer: viewerWith(this.#scopes),
+      authority: anonymous,
       loaders: createLoaders(read),
     };
   }

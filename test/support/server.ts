@@ -1,20 +1,11 @@
 import { buildSchema } from '../../src/graphql/schema.ts';
+import { authenticationOff, type Credentials } from '../../src/http/authentication.ts';
 import { type HttpServer, startHttpServer } from '../../src/http/server.ts';
 import { createLoaders } from '../../src/read/loaders.ts';
 import { createRead } from '../../src/read/read.ts';
 import { ControlPlane, type ControlPlaneOptions, quiet } from './control-plane.ts';
 
 const schema = buildSchema();
-const scopes = [
-  'READ',
-  'PAYLOAD_READ',
-  'LAUNCH',
-  'PUBLISH',
-  'WORK',
-  'OPERATE',
-  'CONFIGURE',
-  'ADMIN',
-] as const;
 
 export interface TestServer {
   plane: ControlPlane;
@@ -32,7 +23,9 @@ export interface TestServer {
 }
 
 /** A real HTTP server on a free port, over the services of a database of its own. */
-export async function startTestServer(options: ControlPlaneOptions = {}): Promise<TestServer> {
+export async function startTestServer(
+  options: ControlPlaneOptions & { credentials?: Credentials } = {},
+): Promise<TestServer> {
   const plane = await ControlPlane.start(options);
   const read = createRead(plane.database.db);
   const http = await startHttpServer({
@@ -41,11 +34,12 @@ export async function startTestServer(options: ControlPlaneOptions = {}): Promis
     version: '0.0.0-test',
     schema,
     log: quiet,
+    credentials: options.credentials ?? authenticationOff,
     notReady: () => Promise.resolve([]),
     createContext: (request) => ({
       services: { ...plane.services, read, server: { version: '0.0.0-test' } },
       ...request,
-      viewer: { name: 'test', scopes },
+      viewer: request.authority.viewer,
       loaders: createLoaders(read),
     }),
   });
