@@ -502,6 +502,7 @@ CREATE TABLE "runplane"."events" (
 	"labels" jsonb DEFAULT '{}'::jsonb NOT NULL,
 	"rejection" jsonb,
 	"refusals" jsonb DEFAULT '[]'::jsonb NOT NULL,
+	"launched_routes" text[] DEFAULT '{}' NOT NULL,
 	"received_at" timestamp (3) with time zone DEFAULT runplane.clock() NOT NULL,
 	CONSTRAINT "events_topic" CHECK ("runplane"."events"."topic" <> '')
 );

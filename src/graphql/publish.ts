@@ -1,12 +1,20 @@
-import { toPublicId } from '../domain/ids.ts';
+import { fromPublicId, toPublicId } from '../domain/ids.ts';
+import { notFound } from '../domain/problems.ts';
 import type { PublishEventSuccess } from '../intake/types.ts';
 import { builder } from './builder.ts';
 import { checkBatch } from './errors.ts';
 import { RouteRefusalRef } from './event.ts';
 import { LabelInput } from './label-input.ts';
-import { ForbiddenRef, IdempotencyConflictRef, InvalidInputRef, UnavailableRef } from './problems.ts';
+import {
+  ForbiddenRef,
+  IdempotencyConflictRef,
+  InvalidInputRef,
+  NotFoundRef,
+  UnavailableRef,
+} from './problems.ts';
 import { withPublicConflict } from './public-ids.ts';
 import { EventRef, RunRef } from './refs.ts';
+import { change } from './save.ts';
 import { ifReadable, refused } from './scopes.ts';
 
 const PublishEventInput = builder.inputType('PublishEventInput', {
@@ -42,10 +50,12 @@ const PublishEventSuccessRef = builder.objectRef<PublishEventSuccess>('PublishEv
       description: 'Matching routes that did not launch, and why.',
       resolve: ({ refusals }) => refusals,
     }),
-    replayed: t.exposeBoolean('replayed', { description: 'Whether the same event was stored before.' }),
+    replayed: t.exposeBoolean('replayed', {
+      description: 'Whether the same event was stored before; of a replay, that nothing was left to launch.',
+    }),
     cursor: t.expose('cursor', {
       type: 'Cursor',
-      description: "Position in the change log before the runs' first changes.",
+      description: 'Position in the change log before the first changes of the runs that this call launched.',
     }),
     event: t.field({
       type: EventRef,
@@ -68,7 +78,14 @@ const PublishEventSuccessRef = builder.objectRef<PublishEventSuccess>('PublishEv
 
 const PublishEventResult = builder.unionType('PublishEventResult', {
   description: 'What became of an event.',
-  types: [PublishEventSuccessRef, IdempotencyConflictRef, InvalidInputRef, UnavailableRef, ForbiddenRef],
+  types: [
+    PublishEventSuccessRef,
+    NotFoundRef,
+    IdempotencyConflictRef,
+    InvalidInputRef,
+    UnavailableRef,
+    ForbiddenRef,
+  ],
   resolveType: ({ kind }) => kind,
 });
 
@@ -84,6 +101,19 @@ builder.mutationFields((t) => ({
       const [outcome] = await context.services.intake.publishEvents([input]);
       return outcome && withPublicConflict('evt', outcome);
     },
+  }),
+  replayEvent: t.field({
+    type: PublishEventResult,
+    nullable: true,
+    description:
+      'Launches what routes launch of a stored event by now and did not yet, such as a route that was added or repaired; what launched before is not launched again. An event that was rejected is checked again, and launched from when it is right. runIds are all runs of its routes, refusals those of now. NotFound: there is no such event. Needs OPERATE.',
+    args: { id: t.arg.id({ required: true, description: 'The event, evt_….' }) },
+    resolve: (_, { id }, context) =>
+      change(context, 'OPERATE', async (actor) => {
+        const eventId = fromPublicId('evt', id);
+        if (eventId === null) return notFound('event', id);
+        return withPublicConflict('evt', await context.services.actions.replayEvent({ eventId }, actor));
+      }),
   }),
   publishEvents: t.field({
     type: [PublishEventResult],

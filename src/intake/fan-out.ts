@@ -77,6 +77,9 @@ export function fanOut(
   return result;
 }
 
+/** The routes whose runs these are. */
+export const routesOf = (plans: readonly RunPlan[]): string[] => plans.flatMap(({ run }) => run.route ?? []);
+
 interface TemplateContext extends Record<string, unknown> {
   event: JsonObject;
   payload: Json;

@@ -3,17 +3,21 @@ import type { StoredEvent } from './fan-out.ts';
 import type { RouteRefusal } from './types.ts';
 
 const insertEventsSql = `
-insert into runplane.events (id, topic, idempotency_key, correlation_id, source, payload, customer, labels, refusals)
-select e.id, e.topic, e.idempotency_key, e.correlation_id, 'GRAPHQL', e.payload -> 'value', e.customer, e.labels, e.refusals
+insert into runplane.events (id, topic, idempotency_key, correlation_id, source, payload, customer, labels, refusals, launched_routes)
+select e.id, e.topic, e.idempotency_key, e.correlation_id, 'GRAPHQL', e.payload -> 'value', e.customer, e.labels, e.refusals, e.launched_routes
   from json_to_recordset($1::json) as e(id uuid, topic text, idempotency_key text, correlation_id text, payload jsonb,
-                                        customer text, labels jsonb, refusals jsonb)`;
+                                        customer text, labels jsonb, refusals jsonb, launched_routes text[])`;
 
 export async function insertEvents(
   tx: Queryable,
-  events: readonly { stored: StoredEvent; refusals: readonly RouteRefusal[] }[],
+  events: readonly {
+    stored: StoredEvent;
+    refusals: readonly RouteRefusal[];
+    launchedRoutes: readonly string[];
+  }[],
 ): Promise<void> {
   if (events.length === 0) return;
-  const rows = events.map(({ stored, refusals }) => ({
+  const rows = events.map(({ stored, refusals, launchedRoutes }) => ({
     id: stored.id,
     topic: stored.event.topic,
     idempotency_key: stored.event.key?.text ?? null,
@@ -22,6 +26,7 @@ export async function insertEvents(
     customer: stored.event.customer,
     labels: stored.event.labels,
     refusals,
+    launched_routes: launchedRoutes,
   }));
   await tx.query({ name: 'insert-events', text: insertEventsSql, values: [JSON.stringify(rows)] });
 }

@@ -4,7 +4,7 @@ import { newUuid, toPublicId } from '../domain/ids.ts';
 import type { JobNotFound } from '../domain/problems.ts';
 import type { TimeBudget } from '../domain/time-bound.ts';
 import type { DebouncedLaunch } from './debounce-launches.ts';
-import { fanOut, loadRoutes, type StoredEvent } from './fan-out.ts';
+import { fanOut, loadRoutes, routesOf, type StoredEvent } from './fan-out.ts';
 import { inTime } from './in-time.ts';
 import type { JobCatalog } from './job-catalog.ts';
 import type { IncomingEvent } from './parse-event.ts';
@@ -27,7 +27,7 @@ export interface Planned {
   key: IdempotencyKey | null;
   objectId: string;
   plans: RunPlan[];
-  event: { stored: StoredEvent; refusals: RouteRefusal[] } | null;
+  event: { stored: StoredEvent; refusals: RouteRefusal[]; launchedRoutes: string[] } | null;
 }
 
 const jobNotFound = (name: string): JobNotFound => ({
@@ -66,7 +66,14 @@ export async function planAdmissions(
       if ('kind' in fan) outcomes.set(index, fan);
       else {
         const { plans, refusals } = fan;
-        planned.push({ index, key: event.key, objectId: id, plans, event: { stored, refusals } });
+        const launchedRoutes = routesOf(plans);
+        planned.push({
+          index,
+          key: event.key,
+          objectId: id,
+          plans,
+          event: { stored, refusals, launchedRoutes },
+        });
       }
       continue;
     }

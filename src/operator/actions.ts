@@ -3,6 +3,7 @@ import { createCancels } from './cancel.ts';
 import { createTaskDeletion } from './delete-task.ts';
 import { createOrders } from './order.ts';
 import { createPurge } from './purge.ts';
+import { createEventReplay } from './replay-event.ts';
 import { createRerun } from './rerun.ts';
 import { createRetries } from './retry.ts';
 import type { Actions } from './types.ts';
@@ -13,6 +14,7 @@ export const createActions = (context: ActionsContext & { epoch: string }): Acti
   ...createRetries(context),
   ...createOrders(context),
   ...createRerun(context),
+  ...createEventReplay(context),
   ...createTaskDeletion(context),
   ...createPurge(context),
 });

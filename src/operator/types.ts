@@ -9,7 +9,7 @@ import type {
 } from '../domain/problems.ts';
 import type { Backoff } from '../domain/retry-policy.ts';
 import type { RunStatus, TaskStatus } from '../domain/status.ts';
-import type { LaunchRunSuccess } from '../intake/types.ts';
+import type { LaunchRunSuccess, PublishEventSuccess } from '../intake/types.ts';
 import type { DeadLetterFilter } from '../read/dead-letters.ts';
 import type { RunFilter } from '../read/run-filter.ts';
 import type { TaskFilter } from '../read/task-filter.ts';
@@ -202,6 +202,13 @@ export type RerunOutcome =
   | InvalidInput
   | Unavailable;
 
+export type ReplayEventOutcome =
+  | PublishEventSuccess
+  | NotFound
+  | IdempotencyConflict
+  | InvalidInput
+  | Unavailable;
+
 export interface BulkInput<Filter> {
   filter: Filter;
   reason?: string | null;
@@ -237,6 +244,8 @@ export interface Actions {
     input: BulkInput<DeadLetterFilter> & { priority?: number | null },
     actor: Actor,
   ): Promise<BulkOutcome>;
+  /** Launches what the event's routes launch by now and did not yet; one that was rejected is checked again. */
+  replayEvent(input: { eventId: string }, actor: Actor): Promise<ReplayEventOutcome>;
   /** The letters alone: their tasks stay failed. */
   purgeDeadLetters(
     input: BulkInput<DeadLetterFilter> & { reason: string },

@@ -146,3 +146,37 @@ test('ids of another kind are not found, and nobody acts without the scope', asy
     expect(await reader.query(mutation, { id: task })).toEqual({ ping: { __typename: 'Forbidden' } });
   }
 });
+
+test('an event is replayed by those who may operate', async () => {
+  const publish = `mutation { publishEvent(input: { topic: "replayed.new", payload: { n: 1 } }) {
+    ... on PublishEventSuccess { eventId runIds } } }`;
+  const { eventId, runIds } = (await client.query(publish)).publishEvent;
+  expect(runIds).toEqual([]);
+  await client.query(
+    'mutation { saveRoute(input: { name: "replayed", topic: "replayed.*", job: "one" }) { __typename } }',
+  );
+  const replay = async (id: string, as = client) =>
+    (
+      await as.query(
+        `mutation($id: ID!) { replayEvent(id: $id) { __typename ... on Problem { message }
+          ... on PublishEventSuccess { eventId runIds replayed cursor refusals { route } event { id } runs { event { id } } } } }`,
+        { id },
+      )
+    ).replayEvent;
+  const first = await replay(eventId);
+  expect(first).toMatchObject({
+    __typename: 'PublishEventSuccess',
+    eventId,
+    runIds: [expect.stringMatching(/^run_/)],
+    replayed: false,
+    refusals: [],
+    event: { id: eventId },
+    runs: [{ event: { id: eventId } }],
+  });
+  expect(await replay(eventId)).toMatchObject({ runIds: first.runIds, replayed: true });
+  expect(await replay('evt_x')).toEqual({ __typename: 'NotFound', message: 'There is no event "evt_x".' });
+  expect(await replay(eventId, new Client(plane, ['READ', 'PUBLISH', 'CONFIGURE']))).toMatchObject({
+    __typename: 'Forbidden',
+  });
+  await end('COMPLETED');
+});

@@ -133,6 +133,10 @@ const invariants: Record<string, string> = {
   'an idempotency record points at what it made': `
     select i.object_id from runplane.idempotency_records i
      where not exists (select from runplane.runs r where r.id = i.object_id) and not exists (select from runplane.events e where e.id = i.object_id)`,
+  'an event knows the routes that launched': `
+    select r.id from runplane.runs r join runplane.events e on e.id = r.event_id where r.route <> all(e.launched_routes)
+    union all
+    select e.id from runplane.events e where e.rejection is not null and e.launched_routes <> '{}'`,
   'usage belongs to an attempt': `
     select u.id from runplane.usage u where not exists (select from runplane.attempts a where a.id = u.attempt_id)
        and not exists (select from runplane.leases l where l.attempt_id = u.attempt_id)`,

@@ -40,6 +40,8 @@ export const events = runplane.table(
     labels: jsonb('labels').notNull().default({}),
     rejection: jsonb('rejection'),
     refusals: jsonb('refusals').notNull().default([]),
+    /** The routes that launched: they stay launched when retention deletes their runs. */
+    launchedRoutes: text('launched_routes').array().notNull().default([]),
     receivedAt: at('received_at').notNull().default(sql`runplane.clock()`),
   },
   (t) => [index('events_by_correlation').on(t.correlationId), check('events_topic', sql`${t.topic} <> ''`)],
