@@ -60,7 +60,7 @@ RouteRef.implement({
   }),
 });
 
-const SaveRouteInput = builder.inputType('SaveRouteInput', {
+export const SaveRouteInput = builder.inputType('SaveRouteInput', {
   description: 'A route as a whole: what is absent takes its default.',
   fields: (t) => ({
     name: t.string({ required: true, description: '1 to 200 bytes.' }),

@@ -15,6 +15,7 @@ import './launch.ts';
 import './materialization.ts';
 import './node.ts';
 import './pool.ts';
+import './preview-routes.ts';
 import './publish.ts';
 import './queue.ts';
 import './report.ts';

@@ -55,26 +55,43 @@ export function fanOut(
   const result: FanOut = { plans: [], refusals: [] };
   for (const route of routes) {
     if (!topicMatches(route.topic, stored.event.topic)) continue;
-    const refuse = (message: string, errors: RouteRefusal['errors'] = []): void => {
-      result.refusals.push({ route: route.name, message, errors });
-    };
-    const job = jobs.get(route.jobId);
-    if (!job) {
-      refuse('The job of this route is disabled.');
-      continue;
-    }
-    try {
-      const context = templateContext(stored);
-      const launch = launchOf(route, stored, context);
-      const plan = planRun(launch, job, { id: stored.id, route: route.name, context: context.event });
-      if (isPlan(plan)) result.plans.push(plan);
-      else refuse(plan.message, plan.kind === 'RunConfigValidationInvalid' ? plan.errors : []);
-    } catch (error) {
-      if (!(error instanceof InvalidInputError)) throw error;
-      refuse(error.message);
-    }
+    const { plan, refusal } = applyRoute(stored, route, jobs.get(route.jobId));
+    if (plan) result.plans.push(plan);
+    if (refusal) result.refusals.push(refusal);
   }
   return result;
+}
+
+/** What one route makes of an event: a run, or a refusal. */
+export interface Applied {
+  /** What its templates give; null where one of them fails. */
+  launch: Omit<Launch, 'job'> | null;
+  plan: RunPlan | null;
+  refusal: RouteRefusal | null;
+}
+
+export function applyRoute(
+  stored: StoredEvent,
+  route: RouteDefinition,
+  job: LaunchableJob | undefined,
+): Applied {
+  let launch: Applied['launch'] = null;
+  const refused = (message: string, errors: RouteRefusal['errors'] = []): Applied => ({
+    launch,
+    plan: null,
+    refusal: { route: route.name, message, errors },
+  });
+  if (!job) return refused('The job of this route is disabled.');
+  try {
+    const context = templateContext(stored);
+    launch = launchOf(route, stored, context);
+    const plan = planRun(launch, job, { id: stored.id, route: route.name, context: context.event });
+    if (isPlan(plan)) return { launch, plan, refusal: null };
+    return refused(plan.message, plan.kind === 'RunConfigValidationInvalid' ? plan.errors : []);
+  } catch (error) {
+    if (!(error instanceof InvalidInputError)) throw error;
+    return refused(error.message);
+  }
 }
 
 /** The routes whose runs these are. */

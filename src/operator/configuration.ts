@@ -1,5 +1,6 @@
 import { deleteRoute } from './delete-route.ts';
 import { setPaused } from './pause.ts';
+import { createRoutePreview } from './preview-routes.ts';
 import { type SaveContext, save } from './save.ts';
 import { agentKind } from './save-agent.ts';
 import { jobKind } from './save-job.ts';
@@ -18,6 +19,7 @@ export function createConfiguration(context: SaveContext): Configuration {
     savePool: (input, actor) => save(context, poolKind, 'SavePoolSuccess', input, actor),
     saveRoute: (input, actor) => save(context, routeKind, 'SaveRouteSuccess', input, actor),
     deleteRoute: (input, actor) => deleteRoute(context, input, actor),
+    previewRoutes: createRoutePreview(context.db),
     pauseQueue: (input, actor) => setPaused(context, 'queue', 'SaveQueueSuccess', true, input, actor),
     resumeQueue: ({ name }, actor) => setPaused(context, 'queue', 'SaveQueueSuccess', false, { name }, actor),
     pauseAgent: (input, actor) => setPaused(context, 'agent', 'SaveAgentSuccess', true, input, actor),

@@ -9,7 +9,7 @@ import { findId, readRow } from './rows.ts';
 import type { ObjectKind } from './save.ts';
 import type { SaveRouteInput } from './types.ts';
 
-interface RouteSpec {
+export interface RouteSpec {
   topic: string;
   job: string;
   config: Json;

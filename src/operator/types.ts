@@ -1,4 +1,5 @@
 import type { StepCondition } from '../domain/job-definition.ts';
+import type { JsonObject } from '../domain/json.ts';
 import type {
   IdempotencyConflict,
   IllegalState,
@@ -141,6 +142,29 @@ export type SavePoolOutcome = SaveOutcome<'SavePoolSuccess'>;
 export type SaveRouteOutcome = SaveOutcome<'SaveRouteSuccess'>;
 export type DeleteOutcome = DeleteSuccess | NotFound | IllegalState;
 
+export interface PreviewInput {
+  topic: string;
+  payload: unknown;
+  /** A route that is not saved, or not so; in place of the saved one of its name. */
+  draft?: SaveRouteInput | null;
+}
+/** What a route would make of a message. */
+export interface RoutePreview {
+  route: string;
+  job: string;
+  /** What it gives; null where a template fails. */
+  launch: {
+    config: JsonObject;
+    customer: string | null;
+    labels: Record<string, string>;
+    serialKey: string | null;
+    estimatedTokens: number | null;
+    priority: number;
+  } | null;
+  /** Why it would not launch; null: it would. */
+  problem: string | null;
+}
+
 /**
  * Changes of what the product is configured to do. A save replaces the whole object, is idempotent by name and raises
  * the version by one when something changed; so do pausing and resuming, which a save leaves alone. Every change
@@ -154,6 +178,8 @@ export interface Configuration {
   savePool(input: SavePoolInput, actor: Actor): Promise<SavePoolOutcome>;
   saveRoute(input: SaveRouteInput, actor: Actor): Promise<SaveRouteOutcome>;
   deleteRoute(input: NameInput, actor: Actor): Promise<DeleteOutcome>;
+  /** What would be launched for a message, by the routes' names. Nothing is written. */
+  previewRoutes(input: PreviewInput): Promise<RoutePreview[] | InvalidInput>;
   pauseQueue(input: PauseInput, actor: Actor): Promise<SaveQueueOutcome>;
   resumeQueue(input: NameInput, actor: Actor): Promise<SaveQueueOutcome>;
   pauseAgent(input: PauseInput, actor: Actor): Promise<SaveAgentOutcome>;
