@@ -127,8 +127,10 @@ export async function startServices(options: ServicesOptions): Promise<Services>
     inline.start();
   }
 
+  const changeLog = createChangeLog(db, reader, installation.epoch);
   const drain = async (): Promise<void> => {
     dispatch.drain();
+    changeLog.drain();
     await Promise.all(duties.map((duty) => duty.stop()));
     await inline?.stop();
     await ready.stop();
@@ -142,7 +144,7 @@ export async function startServices(options: ServicesOptions): Promise<Services>
     results,
     configuration: createConfiguration({ db, onCommit }),
     actions: createActions({ db, onCommit, epoch: installation.epoch }),
-    changeLog: createChangeLog(db, reader, installation.epoch),
+    changeLog,
     drain,
     stop: async () => {
       await drain();

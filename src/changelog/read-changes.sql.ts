@@ -50,20 +50,26 @@ select s.now::text as snapshot, x.* from snapshot s left join lateral (
  order by x.number`;
 
 /**
- * A page of what a snapshot sees after a position, oldest transaction first. A transaction gets its id before it waits
+ * A page of what a snapshot sees after a position and of the transactions that were open then, oldest transaction first. A transaction gets its id before it waits
  * for locks, so an object's earlier change can have a higher transaction id than its later one. Each entry tells below
  * which id its predecessors are; predecessors beyond the page's end are pulled in front, and come again later. The page
  * is of one snapshot with the mark of what was deleted: it is whole if the position is not before that.
  */
 const pageSql = `
 with page as materialized (
-  select c.* from runplane.change_log c
-   where (c.xid, c.id) > ($1::xid8, $2::bigint) and pg_visible_in_snapshot(c.xid, $3::pg_snapshot)
+  select c.* from (
+    (select e.* from runplane.change_log e where e.xid = any($5::xid8[]) and pg_visible_in_snapshot(e.xid, $3::pg_snapshot)
+      order by e.xid, e.id limit $4)
+    union all
+    (select e.* from runplane.change_log e
+      where (e.xid, e.id) > ($1::xid8, $2::bigint) and pg_visible_in_snapshot(e.xid, $3::pg_snapshot)
+      order by e.xid, e.id limit $4)) c
    order by c.xid, c.id limit $4),
 last as materialized (select p.xid, p.id, (select max(seen_before) from page) as seen from page p order by p.xid desc, p.id desc limit 1),
 pulled as (
   select c.* from last l cross join lateral (
-    select e.* from runplane.change_log e where (e.xid, e.id) > (l.xid, l.id) and e.xid < l.seen and pg_visible_in_snapshot(e.xid, $3::pg_snapshot)) c
+    select e.* from runplane.change_log e where (e.xid, e.id) > (l.xid, l.id) and e.xid < l.seen and pg_visible_in_snapshot(e.xid, $3::pg_snapshot)
+       and ((e.xid, e.id) > ($1::xid8, $2::bigint) or e.xid = any($5::xid8[]))) c
    where exists (select from page p where p.run_id = c.run_id and p.task_id is not distinct from c.task_id and p.sequence > c.sequence))
 select x.*, i.log_deleted_xid::text as "deletedXid", i.log_deleted_id as "deletedNumber"
   from runplane.installation i left join lateral (
@@ -117,7 +123,7 @@ export async function readPage(
   const { rows } = await db.query<PageRow>({
     name: 'changes-page',
     text: pageSql,
-    values: [after.xid.toString(), after.id, snapshot, limit],
+    values: [after.xid.toString(), after.id, snapshot, limit, (after.open ?? []).map(String)],
   });
   const [first] = rows;
   return {
@@ -139,4 +145,8 @@ export async function readSnapshot(db: Queryable): Promise<string> {
 
 /** xmin:xmax:in-progress. Transactions before xmin are over. */
 export const horizonOf = (snapshot: string): bigint => BigInt(snapshot.split(':')[0] ?? 0);
+/** Transactions from here on had not begun. */
 export const endOf = (snapshot: string): bigint => BigInt(snapshot.split(':')[1] ?? 0);
+/** Those between that were under way, in ascending order. */
+export const openIn = (snapshot: string): bigint[] =>
+  (snapshot.split(':')[2] ?? '').split(',').filter(Boolean).map(BigInt);

@@ -1,7 +1,16 @@
 import type { Database } from '../db/pool.ts';
 import { limits } from '../domain/limits.ts';
 import { isTerminal, type RunStatus } from '../domain/status.ts';
-import { CursorError, decodeCursor, encodeCursor, type Position } from './cursor.ts';
+import {
+  CursorError,
+  decodeCursor,
+  deliveredTo,
+  encodeCursor,
+  isBefore,
+  later,
+  logStart,
+  type Position,
+} from './cursor.ts';
 import type { LiveSubscriber, LogReader } from './log-reader.ts';
 import { endOf, horizonOf, type LoggedChange, readPage } from './read-changes.sql.ts';
 import type { Changes } from './types.ts';
@@ -151,12 +160,12 @@ export class Subscription<Change> implements AsyncIterableIterator<Changes<Chang
 
   async #readBacklog(): Promise<Changes<Change> | null> {
     const page = await readPage(this.#options.db, this.#position, this.#joinedAt, pageSize);
-    if (isBefore(this.#position, page.deletedTo)) await this.#expire('older than what is kept');
+    if (isBefore(deliveredTo(this.#position), page.deletedTo)) await this.#expire('older than what is kept');
     const horizon = horizonOf(this.#joinedAt);
     const through = !page.full || page.last === null;
     if (page.full && page.last) this.#position = page.last;
     else {
-      this.#position = later(this.#position, { xid: horizon, id: 0 });
+      this.#position = { xid: horizon, id: 0 };
       this.#mode = 'LIVE';
       if (!this.#overflowed) this.#behindSince = null;
       await this.#watchRuns();
@@ -220,7 +229,3 @@ export class Subscription<Change> implements AsyncIterableIterator<Changes<Chang
     return encodeCursor(this.#options.epoch, position);
   }
 }
-
-const logStart: Position = { xid: 0n, id: 0 };
-const isBefore = (a: Position, b: Position): boolean => a.xid < b.xid || (a.xid === b.xid && a.id < b.id);
-const later = (a: Position, b: Position): Position => (isBefore(b, a) ? a : b);

@@ -69,10 +69,26 @@ export interface Changes<Change> {
   changes: Change[];
 }
 
+export interface ChangePageRequest {
+  /** Null: from the oldest change that is kept. */
+  after: string | null;
+  first: number;
+  /** How long to wait for a first change. */
+  waitMs: number;
+  /** Ends the wait: nobody is there to be answered. */
+  clientGone?: AbortSignal;
+}
+
 export interface ChangeLog {
   /** Position now: what commits later is after it. */
   currentCursor(): Promise<string>;
   /** At least once, in order per object, without gaps. Throws CursorError for a cursor that cannot be resumed. */
   taskChanges(filter: TaskChangeFilter, after: string | null): AsyncIterableIterator<Changes<TaskChange>>;
   runChanges(filter: RunChangeFilter, after: string | null): AsyncIterableIterator<Changes<RunChange>>;
+  /**
+   * The same as a page, which may be short or empty before it is caught up: at most first changes, but for those that
+   * have to come before one of them.
+   */
+  taskChangePage(filter: TaskChangeFilter, page: ChangePageRequest): Promise<Changes<TaskChange>>;
+  runChangePage(filter: RunChangeFilter, page: ChangePageRequest): Promise<Changes<RunChange>>;
 }

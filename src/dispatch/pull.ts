@@ -1,3 +1,4 @@
+import { LongPolls } from '../changelog/long-polls.ts';
 import type { Database } from '../db/pool.ts';
 import { orUnavailable } from '../db/unavailable.ts';
 import { fromPublicId } from '../domain/ids.ts';
@@ -48,9 +49,7 @@ interface Claim {
 /** Dispatch to workers that ask for their work. */
 export function createPullDispatch(options: PullDispatchOptions): PullDispatch & { drain(): void } {
   const { db, ready, heartbeats, workers, secretKey, onCommit } = options;
-  /** Ends of the waits that are under way. */
-  const waits = new Set<AbortController>();
-  let draining = false;
+  const polls = new LongPolls();
 
   const claim = async (input: ClaimTasksInput, clientGone?: AbortSignal): Promise<ClaimTasksOutcome> => {
     const request = parsed(() => parseClaim(input));
@@ -66,29 +65,12 @@ export function createPullDispatch(options: PullDispatchOptions): PullDispatch &
       pools: request.pool === null ? [] : [request.pool],
       slots: request.slots,
     });
-    const end = new AbortController();
-    const timer = setTimeout(() => end.abort(), request.waitMs);
-    const leave = (): void => end.abort();
-    clientGone?.addEventListener('abort', leave);
-    waits.add(end);
-    try {
-      return await claimUntil(
-        end.signal,
-        {
-          ...request,
-          // Without a key it is still a pull worker's.
-          claimKey: request.claimKey ?? '',
-          agentIds: agents.map(({ id }) => id),
-          poolId,
-          workerId,
-        },
-        clientGone,
-      );
-    } finally {
-      waits.delete(end);
-      clearTimeout(timer);
-      clientGone?.removeEventListener('abort', leave);
-    }
+    // Without a key it is still a pull worker's.
+    const claimKey = request.claimKey ?? '';
+    const agentIds = agents.map(({ id }) => id);
+    return polls.run(request.waitMs, clientGone, (end) =>
+      claimUntil(end, { ...request, claimKey, agentIds, poolId, workerId }, clientGone),
+    );
   };
 
   const claimUntil = async (
@@ -98,7 +80,7 @@ export function createPullDispatch(options: PullDispatchOptions): PullDispatch &
   ): Promise<ClaimTasksOutcome> => {
     for (;;) {
       // A client that left would hold leases that nobody works on; a server that stops gives out nothing more.
-      if (clientGone?.aborted || draining)
+      if (clientGone?.aborted || polls.draining)
         return { kind: 'ClaimTasksSuccess', assignments: [], retryAfterSeconds: 1 };
       const work = waitForWork(ready, request.agentIds, end);
       const claimed = await claimTasks(db, request);
@@ -137,10 +119,7 @@ export function createPullDispatch(options: PullDispatchOptions): PullDispatch &
       });
       return Promise.all(checked.map(([attemptId, heartbeat]) => beat(attemptId, heartbeat)));
     },
-    drain: () => {
-      draining = true;
-      for (const end of waits) end.abort();
-    },
+    drain: () => polls.drain(),
   };
 }
 

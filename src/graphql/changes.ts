@@ -92,8 +92,9 @@ const RunStatusChange = builder.objectRef<RunChange>('RunStatusChange').implemen
   }),
 });
 
-const TaskStatusChanges = builder.objectRef<TaskChanges>('TaskStatusChanges').implement({
-  description: 'A message of the stream. An empty one every 15 s carries the cursor forward.',
+export const TaskStatusChanges = builder.objectRef<TaskChanges>('TaskStatusChanges').implement({
+  description:
+    'A message of the stream, or a page of the log. On a stream an empty one every 15 s carries the cursor forward.',
   fields: (t) => ({
     cursor: t.expose('cursor', { type: 'Cursor', description: says.cursor }),
     caughtUp: t.exposeBoolean('caughtUp', { description: says.caughtUp }),
@@ -104,8 +105,9 @@ const TaskStatusChanges = builder.objectRef<TaskChanges>('TaskStatusChanges').im
     }),
   }),
 });
-const RunStatusChanges = builder.objectRef<RunChanges>('RunStatusChanges').implement({
-  description: 'A message of the stream. An empty one every 15 s carries the cursor forward.',
+export const RunStatusChanges = builder.objectRef<RunChanges>('RunStatusChanges').implement({
+  description:
+    'A message of the stream, or a page of the log. On a stream an empty one every 15 s carries the cursor forward.',
   fields: (t) => ({
     cursor: t.expose('cursor', { type: 'Cursor', description: says.cursor }),
     caughtUp: t.exposeBoolean('caughtUp', { description: says.caughtUp }),

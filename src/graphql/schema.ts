@@ -5,6 +5,7 @@ import './agent.ts';
 import './asset.ts';
 import './attempt.ts';
 import './audit.ts';
+import './change-pages.ts';
 import './changes.ts';
 import './claim.ts';
 import './dead-letter-actions.ts';

@@ -4,7 +4,7 @@ import { readPage, readSnapshot } from '../../src/changelog/read-changes.sql.ts'
 import type { Changes } from '../../src/changelog/types.ts';
 import { transaction } from '../../src/db/transaction.ts';
 import { ControlPlane } from '../support/control-plane.ts';
-import { openDatabase } from '../support/database.ts';
+import { writeLate } from '../support/late-writers.ts';
 import { count } from '../support/tier.ts';
 
 let plane: ControlPlane;
@@ -146,34 +146,11 @@ describe('cursors', () => {
 });
 
 test('nothing is missed and each object stays in order, whatever order transactions commit in', async () => {
-  const writers = 6;
-  const perWriter = count({ test: 60, soak: 2000 });
   const [launched] = await plane.services.intake.launchRuns([{ job: 'one' }]);
   if (launched?.kind !== 'LaunchRunSuccess') throw new Error('not launched');
-  // Writers that commit late, in any order, on objects of their own and on one that all of them change under a lock.
-  const db = openDatabase(plane.database.url, writers);
-  await db.query({
-    text: 'create table runplane.shared_object (sequence int); insert into runplane.shared_object values (1)',
-  });
-  const write = async (writer: number) => {
-    for (let i = 0; i < perWriter; i++) {
-      await transaction(db, async (tx) => {
-        await tx.query({ text: 'select pg_current_xact_id()' });
-        await tx.query({ text: 'select pg_sleep($1)', values: [Math.random() * 0.004] });
-        const { rows } = await tx.query<{ sequence: number }>({
-          text: 'update runplane.shared_object set sequence = sequence + 1 returning sequence',
-        });
-        await tx.query({
-          text: `insert into runplane.change_log (run_id, sequence, to_status, reason, at) values ($1, $2, 'RUNNING', $3, now())`,
-          values: [launched.runId, rows[0]?.sequence, `${writer}/${i}`],
-        });
-        await tx.query({ text: 'select pg_sleep($1)', values: [Math.random() * 0.004] });
-      });
-      plane.services.signal.changed();
-    }
-  };
-  const total = writers * perWriter;
-  const all = Promise.all(Array.from({ length: writers }, (_, w) => write(w)));
+  const perWriter = count({ test: 60, soak: 2000 });
+  const writers = await writeLate(plane, launched.runId, { writers: 6, perWriter });
+  const { total } = writers;
 
   /** Reads with random reconnects from the last cursor, until every change was seen. */
   const follow = async () => {
@@ -199,12 +176,36 @@ test('nothing is missed and each object stays in order, whatever order transacti
     return seen.size;
   };
   const sizes = await Promise.all(Array.from({ length: 8 }, follow));
-  await all;
   expect(sizes).toEqual(Array.from({ length: 8 }, () => total));
-  await db.query({
-    text: `delete from runplane.change_log where reason is not null; drop table runplane.shared_object`,
+  await writers.cleanUp();
+});
+
+test('the cursor of a live message waits for transactions that began before what was told', async () => {
+  const after = await plane.services.changeLog.currentCursor();
+  const { db } = plane.database;
+  const stream = tasks({}, after);
+  let cursor = '';
+  await transaction(db, async (tx) => {
+    await tx.query({ text: 'select pg_current_xact_id()' });
+    await Promise.all(Array.from({ length: 210 }, () => plane.launch('one')));
+    for (let seen = 0; seen < 210; ) seen += (await next(stream)).changes.length;
+    await plane.launch('one');
+    ({ cursor } = await nextChanges(stream));
+    await tx.query({
+      text: `insert into runplane.change_log (run_id, task_id, sequence, to_status, reason, at)
+             select t.run_id, t.id, 2, 'ENQUEUED', 'late', runplane.clock() from runplane.tasks t limit 1`,
+    });
   });
-  await db.close();
+  await stream.return?.();
+  const resumed = tasks({}, cursor);
+  const reasons: (string | null)[] = [];
+  for (let message = await next(resumed); ; message = await next(resumed)) {
+    reasons.push(...message.changes.map(({ reason }) => reason));
+    if (message.caughtUp) break;
+  }
+  expect(reasons).toContain('late');
+  await resumed.return?.();
+  await db.query({ text: `delete from runplane.change_log where reason = 'late'` });
 });
 
 test('a reader that falls behind its buffer goes back to the log and misses nothing', async () => {
