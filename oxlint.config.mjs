@@ -53,6 +53,10 @@ const boundaries = {
     database: false,
     why: 'src/graphql imports only the services and src/domain: graphql never sees tables or SQL.',
   },
+  credentials: {
+    sees: ['domain', 'db'],
+    why: 'src/credentials imports only src/domain and src/db: who asks is known before anything is done, so it depends on nothing that is.',
+  },
   http: {
     sees: ['domain', 'graphql', 'changelog', 'read'],
     database: false,

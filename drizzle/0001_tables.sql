@@ -218,6 +218,14 @@ CREATE TABLE "runplane"."duties" (
 	"position" jsonb
 );
 --> statement-breakpoint
+CREATE TABLE "runplane"."sessions" (
+	"id" uuid PRIMARY KEY NOT NULL,
+	"secret_hash" "bytea" NOT NULL,
+	"holder" jsonb NOT NULL,
+	"created_at" timestamp (3) with time zone DEFAULT runplane.clock() NOT NULL,
+	"expires_at" timestamp (3) with time zone NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "runplane"."workers" (
 	"id" uuid PRIMARY KEY NOT NULL,
 	"worker_key" text NOT NULL,

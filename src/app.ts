@@ -8,7 +8,6 @@ import { Database } from './db/pool.ts';
 import type { InlineHandler } from './dispatch/handlers.ts';
 import type { GraphQLContext } from './graphql/context.ts';
 import { buildSchema } from './graphql/schema.ts';
-import { authenticationOff } from './http/authentication.ts';
 import { type HttpServer, startHttpServer } from './http/server.ts';
 import { createKnowledgeHandlers, installKnowledge } from './knowledge/index.ts';
 import { seedRegistry } from './operator/seed-registry.ts';
@@ -88,6 +87,7 @@ async function start(
     scheduler,
     housekeeping: config.housekeeping.on ? config.housekeeping : null,
     handlers: allHandlers,
+    authentication: config.authentication,
     serverName: `${hostname()}/${process.pid}`,
     log,
   });
@@ -114,7 +114,7 @@ async function start(
       schema: buildSchema(),
       log,
       notReady: () => notReady(services),
-      credentials: authenticationOff,
+      credentials: services.credentials,
       createContext: ({ authority, ...request }): GraphQLContext => ({
         services: { ...services, read, server: { version } },
         ...request,

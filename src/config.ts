@@ -1,6 +1,6 @@
-import { isIPv4 } from 'node:net';
 import { errors } from './errors.ts';
 import {
+  isLoopback,
   type LogLevel,
   type Role,
   type Setting,
@@ -15,7 +15,15 @@ export interface Config {
   /** 0 is any free port. */
   readonly port: number;
   readonly roles: readonly Role[];
-  readonly auth: 'off';
+  /** Null: whoever reaches the server may do everything. */
+  readonly authentication: {
+    readonly adminToken: string | null;
+    readonly external: {
+      readonly issuer: string;
+      readonly audience: string;
+      readonly scopeClaim: string;
+    } | null;
+  } | null;
   /** Null: the key in the database. */
   readonly secretKey: string | null;
   readonly logLevel: LogLevel;
@@ -82,11 +90,19 @@ export function readConfig(env: Environment = process.env): Config {
     return setting.default === null ? null : (setting.parse(setting.default) ?? null);
   }
 
+  const auth = read('RUNPLANE_AUTH', settings.RUNPLANE_AUTH);
+  const adminToken = read('RUNPLANE_ADMIN_TOKEN', settings.RUNPLANE_ADMIN_TOKEN);
+  const issuer = read('RUNPLANE_OIDC_ISSUER', settings.RUNPLANE_OIDC_ISSUER);
+  const audience = read('RUNPLANE_OIDC_AUDIENCE', settings.RUNPLANE_OIDC_AUDIENCE);
+  const scopeClaim = read('RUNPLANE_OIDC_SCOPE_CLAIM', settings.RUNPLANE_OIDC_SCOPE_CLAIM);
+  const external =
+    issuer === null || audience === null ? null : Object.freeze({ issuer, audience, scopeClaim });
+
   const config: Omit<Config, 'risks'> = {
     host: read('RUNPLANE_HOST', settings.RUNPLANE_HOST),
     port: read('RUNPLANE_PORT', settings.RUNPLANE_PORT),
     roles: Object.freeze(read('RUNPLANE_ROLES', settings.RUNPLANE_ROLES)),
-    auth: read('RUNPLANE_AUTH', settings.RUNPLANE_AUTH),
+    authentication: auth === 'off' ? null : Object.freeze({ adminToken, external }),
     secretKey: read('RUNPLANE_SECRET_KEY', settings.RUNPLANE_SECRET_KEY),
     logLevel: read('LOG_LEVEL', settings.LOG_LEVEL),
     dataDir: read('RUNPLANE_DATA_DIR', settings.RUNPLANE_DATA_DIR),
@@ -117,17 +133,32 @@ export function readConfig(env: Environment = process.env): Config {
       }),
     }),
   };
-  if (!isLoopback(config.host)) {
-    faults.push(
-      `RUNPLANE_HOST is ${JSON.stringify(config.host)}, which others can reach, and there are no API tokens yet to keep ` +
-        'them out. Bind to loopback instead: leave RUNPLANE_HOST out, or set it to 127.0.0.1 or ::1.',
-    );
+  if (auth === 'off') faults.push(...faultsWithoutAuthentication(config.host, env));
+  if ((valueOf(env, 'RUNPLANE_OIDC_ISSUER') === null) !== (valueOf(env, 'RUNPLANE_OIDC_AUDIENCE') === null)) {
+    faults.push('RUNPLANE_OIDC_ISSUER and RUNPLANE_OIDC_AUDIENCE belong together: set both, or neither.');
   }
   if (valueOf(env, 'DATABASE_LISTEN_URL') !== null && valueOf(env, 'DATABASE_URL') === null) {
     faults.push('DATABASE_LISTEN_URL is set, but DATABASE_URL is not; set both, or DATABASE_URL alone.');
   }
   if (faults.length > 0) throw new ConfigurationError(faults);
   return Object.freeze({ ...config, risks: Object.freeze(findRisks(config, env)) });
+}
+
+function faultsWithoutAuthentication(host: string, env: Environment): string[] {
+  // Whoever sets a credential believes that it is asked for.
+  const faults = (['RUNPLANE_ADMIN_TOKEN', 'RUNPLANE_OIDC_ISSUER'] as const)
+    .filter((name) => valueOf(env, name) !== null)
+    .map(
+      (name) =>
+        `${name} is set, but RUNPLANE_AUTH is off, so nobody is asked for a token: set RUNPLANE_AUTH to token.`,
+    );
+  if (!isLoopback(host)) {
+    faults.push(
+      `RUNPLANE_HOST is ${JSON.stringify(host)}, which others can reach, and RUNPLANE_AUTH is off, which would let them ` +
+        'do everything. Set RUNPLANE_AUTH to token and RUNPLANE_ADMIN_TOKEN to a secret, or bind to loopback: leave RUNPLANE_HOST out.',
+    );
+  }
+  return faults;
 }
 
 /** The effective settings, one a line, fit to be shown: without passwords and keys. */
@@ -144,11 +175,21 @@ export function describeConfig(config: Config): string[] {
     `database connections: ${database.connections}`,
     `database timeouts: statement ${statement} ms, lock ${lock} ms, idle in transaction ${idleInTransaction} ms`,
     `secret key: ${config.secretKey === null ? 'in the database' : `set (${config.secretKey.length} chars)`}`,
-    `authentication: ${config.auth}`,
+    `authentication: ${describeAuthentication(config.authentication)}`,
     `housekeeping: ${describeHousekeeping(config.housekeeping)}`,
     `log level: ${config.logLevel}`,
     ...config.risks.map((risk) => `warning: ${risk}`),
   ];
+}
+
+function describeAuthentication(authentication: Config['authentication']): string {
+  if (!authentication) return 'off';
+  const { adminToken, external } = authentication;
+  return [
+    'token',
+    adminToken === null ? 'no admin token' : 'admin token set',
+    ...(external ? [`tokens of ${external.issuer}`] : []),
+  ].join(', ');
 }
 
 function describeHousekeeping({ on, thresholdSeconds, retentionDays }: Config['housekeeping']): string {
@@ -193,11 +234,10 @@ function editDistance(from: string, to: string): number {
   return row[to.length] ?? 0;
 }
 
-const isLoopback = (host: string): boolean =>
-  host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));
-
 function findRisks(config: Omit<Config, 'risks'>, env: Environment): string[] {
-  const risks = ['authentication is off: every program on this machine can do everything.'];
+  const risks = config.authentication
+    ? []
+    : ['authentication is off: every program on this machine can do everything.'];
   if (env.NODE_TLS_REJECT_UNAUTHORIZED === '0') {
     risks.push('NODE_TLS_REJECT_UNAUTHORIZED is 0: no TLS connection checks whom it talks to.');
   }

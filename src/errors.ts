@@ -100,6 +100,10 @@ const graphql = {
     retryable: false,
   },
   BAD_USER_INPUT: { message: 'An argument is outside its range or form.', retryable: false },
+  CSRF_REFUSED: {
+    message: 'A page of another site sent the request; only pages of this server may.',
+    retryable: false,
+  },
   UNAUTHENTICATED: {
     message: 'The credential is missing, wrong, expired or revoked; it is not told which.',
     retryable: false,

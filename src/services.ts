@@ -2,6 +2,7 @@ import { createChangeLog } from './changelog/change-log.ts';
 import { LogReader } from './changelog/log-reader.ts';
 import { Signal } from './changelog/signal.ts';
 import type { ChangeLog } from './changelog/types.ts';
+import { type AuthenticationOptions, CredentialStore } from './credentials/credentials.ts';
 import type { Installation } from './db/migrate.ts';
 import { Database, type DatabaseOptions } from './db/pool.ts';
 import type { InlineHandler } from './dispatch/handlers.ts';
@@ -10,11 +11,13 @@ import { InlineDispatch } from './dispatch/inline.ts';
 import { createPullDispatch } from './dispatch/pull.ts';
 import type { PullDispatch } from './dispatch/types.ts';
 import { WorkerRegistry } from './dispatch/worker-registry.ts';
+import { authenticationOff, type Credentials } from './domain/credential.ts';
 import { createRepair } from './housekeeping/repair/repair.ts';
 import { createRetention, type RetentionDays } from './housekeeping/retention/retention.ts';
 import { createIntake } from './intake/intake.ts';
 import type { Intake } from './intake/types.ts';
 import { createActions } from './operator/actions.ts';
+import { type ApiTokens, createApiTokens } from './operator/api-tokens.ts';
 import { createConfiguration } from './operator/configuration.ts';
 import type { Actions, Configuration } from './operator/types.ts';
 import { ResultRecorder } from './result/results.ts';
@@ -40,6 +43,8 @@ export interface ServicesOptions {
   /** With the scheduler: repairs what does not fit together, and deletes what is too old. Null: neither. */
   housekeeping: { thresholdSeconds: number; retentionDays: RetentionDays } | null;
   handlers: ReadonlyMap<string, InlineHandler>;
+  /** Null: whoever asks may do everything. */
+  authentication: AuthenticationOptions | null;
   serverName: string;
   log: Log;
 }
@@ -54,6 +59,8 @@ export interface Services {
   results: ResultRecorder;
   configuration: Configuration;
   actions: Actions;
+  apiTokens: ApiTokens;
+  credentials: Credentials;
   changeLog: ChangeLog;
   /** Claims nothing more and hands back what is not done; what clients ask is still answered. */
   drain(): Promise<void>;
@@ -93,6 +100,13 @@ export async function startServices(options: ServicesOptions): Promise<Services>
     secretKey: installation.secretKey,
     onCommit,
   });
+  const credentials =
+    options.authentication &&
+    new CredentialStore({
+      db,
+      ...options.authentication,
+      onError: (error) => onError(error, 'last use of tokens'),
+    });
   const duties: Duty[] = [];
   let inline: InlineDispatch | null = null;
   if (options.scheduler) {
@@ -145,10 +159,12 @@ export async function startServices(options: ServicesOptions): Promise<Services>
     configuration: createConfiguration({ db, onCommit }),
     actions: createActions({ db, onCommit, epoch: installation.epoch }),
     changeLog,
+    apiTokens: createApiTokens({ db, onRevoked: (id) => credentials?.forget(id) }),
+    credentials: credentials ?? authenticationOff,
     drain,
     stop: async () => {
       await drain();
-      await Promise.all([intake.drained(), results.drained()]);
+      await Promise.all([intake.drained(), results.drained(), credentials?.stop()]);
       reader.stop();
       await signal.stop();
       await Promise.all([db.close(), heartbeatDb.close()]);

@@ -1,3 +1,5 @@
+import { isIPv4 } from 'node:net';
+
 const roles = ['api', 'scheduler', 'ingest', 'page'] as const;
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
@@ -61,7 +63,7 @@ export const settings = {
   RUNPLANE_HOST: {
     default: '127.0.0.1',
     values: 'a host name or an IP address without a port',
-    meaning: 'Address that the server listens on. Without API tokens it must be a loopback address.',
+    meaning: 'Address that the server listens on. A loopback address, unless RUNPLANE_AUTH is token.',
     parse: (text) => (/^[\w.:%-]+$/.test(text) && !/^[^:]*:\d+$/.test(text) ? text : undefined),
   } satisfies SettingWithDefault<string>,
   RUNPLANE_PORT: integer(0, 65_535, 4000, 'Port that the server listens on; 0 takes any free one.'),
@@ -71,7 +73,36 @@ export const settings = {
     meaning: 'What this process does; all of it by default.',
     parse: parseRoles,
   } satisfies SettingWithDefault<Role[]>,
-  RUNPLANE_AUTH: choice(['off'], 'off', 'How clients prove who they are. There are no API tokens yet.'),
+  RUNPLANE_AUTH: choice(
+    ['off', 'token'],
+    'off',
+    'How clients prove who they are: not at all, or by a token (docs/authentication.md).',
+  ),
+  RUNPLANE_ADMIN_TOKEN: {
+    default: null,
+    values: '16 to 512 visible ASCII characters',
+    meaning: 'A token with all scopes, to create the first API token with.',
+    parse: (text) => (/^[\x21-\x7e]{16,512}$/.test(text) ? text : undefined),
+    secret: true,
+  } satisfies Setting<string>,
+  RUNPLANE_OIDC_ISSUER: {
+    default: null,
+    values: 'an https URL, or an http one on this machine',
+    meaning: 'An identity provider whose tokens (JWT) are taken too, as it stands in them.',
+    parse: (text) => (isIssuer(text) ? text : undefined),
+  } satisfies Setting<string>,
+  RUNPLANE_OIDC_AUDIENCE: {
+    default: null,
+    values: 'a text',
+    meaning: 'The audience that its tokens have to name.',
+    parse: (text) => text,
+  } satisfies Setting<string>,
+  RUNPLANE_OIDC_SCOPE_CLAIM: {
+    default: 'scope',
+    values: 'a text',
+    meaning: 'The claim of its tokens that has the scopes, as READ or runplane:read.',
+    parse: (text) => text,
+  } satisfies SettingWithDefault<string>,
   RUNPLANE_SECRET_KEY: {
     default: null,
     values: 'at least 32 characters',
@@ -138,3 +169,12 @@ function parseRoles(text: string): Role[] | undefined {
     ? roles.filter((role) => names.includes(role))
     : undefined;
 }
+
+function isIssuer(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, hostname } = new URL(text);
+  return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname.replace(/^\[|\]$/g, '')));
+}
+
+export const isLoopback = (host: string): boolean =>
+  host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));

@@ -19,7 +19,7 @@ describe('readConfig', () => {
       host: '127.0.0.1',
       port: 4000,
       roles: ['api', 'scheduler', 'ingest', 'page'],
-      auth: 'off',
+      authentication: null,
       secretKey: null,
       logLevel: 'info',
       dataDir: '.runplane',

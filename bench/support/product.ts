@@ -75,6 +75,7 @@ export async function startProduct(url: string, handler: InlineHandler | null): 
     installation: await migrate(url),
     scheduler: handler !== null,
     housekeeping: null,
+    authentication: null,
     handlers: new Map(handler ? [['noop', handler]] : []),
     serverName: 'bench',
     log: { info: () => {}, warn, error: warn },

@@ -1,3 +1,5 @@
+import { patternCovers, topicMatches } from './topic.ts';
+
 /** What a credential allows. None includes another. */
 export const allScopes = [
   'READ',
@@ -20,7 +22,7 @@ export interface Restrictions {
   /** Patterns of topics that may be published to. */
   topics: readonly string[] | null;
 }
-const unrestricted: Restrictions = Object.freeze({ agents: null, jobs: null, topics: null });
+export const unrestricted: Restrictions = Object.freeze({ agents: null, jobs: null, topics: null });
 
 /** Who asks. */
 export interface Viewer {
@@ -40,11 +42,25 @@ export interface Authority {
   stands(): Promise<boolean>;
 }
 
+/** Finds out whose a credential is; null: nobody's, for whatever reason. */
+export interface Credentials {
+  /** Who asks without one. */
+  readonly none: Authority;
+  ofToken(token: string): Promise<Authority | null>;
+  ofSession(cookie: string): Promise<Authority | null>;
+  /** A session of the page, in place of a token. It ends with its token. */
+  openSession(token: string): Promise<Session | null>;
+  closeSession(cookie: string): Promise<void>;
+}
+export interface Session {
+  cookie: string;
+  seconds: number;
+}
+
 const authorityOf = (viewer: Viewer): Authority =>
   Object.freeze({ viewer: Object.freeze(viewer), stands: () => Promise.resolve(true) });
 
-/** Everybody, where authentication is off. */
-export const local = authorityOf({
+const local = authorityOf({
   name: 'local',
   scopes: allScopes,
   signedIn: true,
@@ -60,3 +76,38 @@ export const anonymous = authorityOf({
   tokenId: null,
   restrictions: unrestricted,
 });
+
+const everybody = (): Promise<Authority> => Promise.resolve(local);
+
+/** Everybody may do everything: on a loopback host only. */
+export const authenticationOff: Credentials = Object.freeze({
+  none: local,
+  ofToken: everybody,
+  ofSession: everybody,
+  openSession: () => Promise.resolve(null),
+  closeSession: () => Promise.resolve(),
+});
+
+/** The first scope that a viewer would have to have to give these to others. */
+export const scopeLacked = (viewer: Viewer, scopes: readonly Scope[]): Scope | null =>
+  scopes.find((scope) => !viewer.scopes.includes(scope)) ?? null;
+
+type RestrictedTo = keyof Restrictions;
+
+/** Whether a viewer may use a name with a scope that is restricted to some. */
+export function isAllowed(viewer: Viewer, kind: RestrictedTo, name: string): boolean {
+  const allowed = viewer.restrictions[kind];
+  if (allowed === null) return true;
+  return kind === 'topics' ? allowed.some((pattern) => topicMatches(pattern, name)) : allowed.includes(name);
+}
+
+/** The first restriction of a viewer that a token with the given ones would escape from. */
+export function restrictionEscaped(viewer: Viewer, given: Restrictions): RestrictedTo | null {
+  const escapes = (kind: RestrictedTo): boolean => {
+    const allowed = viewer.restrictions[kind];
+    if (allowed === null) return false;
+    const covers = kind === 'topics' ? patternCovers : (own: string, other: string) => own === other;
+    return given[kind]?.every((entry) => allowed.some((own) => covers(own, entry))) !== true;
+  };
+  return (['agents', 'jobs', 'topics'] as const).find(escapes) ?? null;
+}

@@ -19,6 +19,8 @@ export const limits = {
   labelKeyBytes: 63,
   labelValueBytes: 200,
   nameBytes: 200,
+  /** Agents, jobs or topics that a token is restricted to. */
+  restrictions: 200,
   claim: 100,
   waitSeconds: 25,
   leaseSeconds: { min: 5, max: 3600 },

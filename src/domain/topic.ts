@@ -24,3 +24,9 @@ export function topicMatches(pattern: string, topic: string): boolean {
   }
   return wanted.length === tokens.length;
 }
+
+/** Whether every topic that the other pattern matches is matched by this one. */
+export function patternCovers(pattern: string, other: string): boolean {
+  // As a topic, * is matched by * and > alone. > may stand for more tokens than any pattern without it has.
+  return topicMatches(pattern, other) && (!other.endsWith('>') || pattern.endsWith('>'));
+}

@@ -4,7 +4,6 @@ import { builder } from './builder.ts';
 import { RunStatusEnum, TaskStatusEnum } from './enums.ts';
 import { ForbiddenRef, IllegalStateRef, InvalidInputRef, NotFoundRef } from './problems.ts';
 import { RunRef, TaskRef } from './refs.ts';
-import { ifReadable } from './scopes.ts';
 
 const TaskActionSuccessRef = builder.objectRef<TaskActionSuccess>('TaskActionSuccess').implement({
   description: 'The action was done, or had been done before.',
@@ -15,7 +14,7 @@ const TaskActionSuccessRef = builder.objectRef<TaskActionSuccess>('TaskActionSuc
       type: TaskRef,
       nullable: true,
       description: 'The task as it is now. Needs READ, else null.',
-      resolve: ({ taskId }, _, context) => ifReadable(context, () => context.loaders.task(taskId)),
+      resolve: ({ taskId }, _, context) => context.loaders.task(taskId),
     }),
   }),
 });
@@ -34,7 +33,7 @@ const RunActionSuccessRef = builder.objectRef<RunActionSuccess>('RunActionSucces
       type: RunRef,
       nullable: true,
       description: 'The run as it is now. Needs READ, else null.',
-      resolve: ({ runId }, _, context) => ifReadable(context, () => context.loaders.run(runId)),
+      resolve: ({ runId }, _, context) => context.loaders.run(runId),
     }),
   }),
 });

@@ -5,7 +5,6 @@ import { AgentConnection, pageArgs } from './connections.ts';
 import { AgentRef, idOf, Node, QueueRef, ThrottleRef } from './refs.ts';
 import { RetryPolicyInput, RetryPolicyRef } from './retry-policy.ts';
 import { change, saveResult } from './save.ts';
-import { need } from './scopes.ts';
 
 const PullDispatchRef = builder
   .objectRef<{ kind: 'PullDispatch'; batchBySerialKey: boolean }>('PullDispatch')
@@ -137,20 +136,14 @@ builder.queryFields((t) => ({
     nullable: true,
     description: 'An agent by its name; null when there is none. Needs READ.',
     args: { name: t.arg.string({ required: true, description: 'Name of the agent.' }) },
-    resolve: (_, { name }, context) => {
-      need(context, 'READ');
-      return context.loaders.agentByName(inNfc(name));
-    },
+    resolve: (_, { name }, context) => context.loaders.agentByName(inNfc(name)),
   }),
   agents: t.field({
     type: AgentConnection,
     nullable: true,
     description: 'All agents, oldest first. Needs READ.',
     args: pageArgs,
-    resolve: (_, page, context) => {
-      need(context, 'READ');
-      return context.services.read.agents.list(page);
-    },
+    resolve: (_, page, context) => context.services.read.agents.list(page),
   }),
 }));
 

@@ -5,7 +5,8 @@ import { LeaseStateEnum } from './enums.ts';
 import { checkBatch } from './errors.ts';
 import { ForbiddenRef, InvalidInputRef, UnavailableRef } from './problems.ts';
 import { AttemptRef, TaskRef } from './refs.ts';
-import { ifReadable, refused } from './scopes.ts';
+import { claimAllowed } from './restrictions.ts';
+import { refused } from './scopes.ts';
 import { ModelUsageInput } from './usage-input.ts';
 import { LabelRef, toLabels } from './values.ts';
 
@@ -55,13 +56,13 @@ const AssignmentRef = builder.objectRef<Assignment>('Assignment').implement({
       type: AttemptRef,
       nullable: true,
       description: 'The attempt. Needs READ, else null.',
-      resolve: ({ attemptId }, _, context) => ifReadable(context, () => context.loaders.attempt(attemptId)),
+      resolve: ({ attemptId }, _, context) => context.loaders.attempt(attemptId),
     }),
     task: t.field({
       type: TaskRef,
       nullable: true,
       description: 'The task. Needs READ, else null.',
-      resolve: ({ taskId }, _, context) => ifReadable(context, () => context.loaders.task(taskId)),
+      resolve: ({ taskId }, _, context) => context.loaders.task(taskId),
     }),
   }),
 });
@@ -149,8 +150,7 @@ builder.mutationFields((t) => ({
     nullable: true,
     description: 'Takes tasks to execute, with a lease on each. Needs WORK.',
     args: { input: t.arg({ type: ClaimTasksInput, required: true, description: 'Which tasks.' }) },
-    resolve: (_, { input }, context) =>
-      refused(context, 'WORK') ?? context.services.dispatch.claimTasks(input, context.signal()),
+    resolve: (_, { input }, context) => refused(context, 'WORK') ?? claimAllowed(context, input),
   }),
   extendLeases: t.field({
     type: [LeaseStatusRef],

@@ -2,6 +2,7 @@ import type { Edge, Page } from '../read/page.ts';
 import { builder } from './builder.ts';
 import {
   AgentRef,
+  ApiTokenRef,
   AssetRef,
   AttemptRef,
   AuditEntryRef,
@@ -108,3 +109,4 @@ export const DeadLetterConnection = connection('DeadLetter', DeadLetterRef);
 export const AssetConnection = connection('Asset', AssetRef);
 export const MaterializationConnection = connection('Materialization', MaterializationRef);
 export const AuditEntryConnection = connection('AuditEntry', AuditEntryRef);
+export const ApiTokenConnection = connection('ApiToken', ApiTokenRef);

@@ -2,6 +2,7 @@ import type { ChangeLog } from '../changelog/types.ts';
 import type { PullDispatch } from '../dispatch/types.ts';
 import type { Authority, Viewer } from '../domain/credential.ts';
 import type { Intake } from '../intake/types.ts';
+import type { ApiTokens } from '../operator/api-tokens.ts';
 import type { Actions, Configuration } from '../operator/types.ts';
 import type { Loaders } from '../read/loaders.ts';
 import type { Read } from '../read/read.ts';
@@ -16,6 +17,7 @@ export interface Services {
   changeLog: ChangeLog;
   configuration: Configuration;
   actions: Actions;
+  apiTokens: ApiTokens;
   server: { version: string };
 }
 

@@ -29,6 +29,10 @@ export const badUserInput = (field: string, message: string): GraphQLError =>
 export const lacksScope = (scope: Scope): GraphQLError =>
   graphqlError('FORBIDDEN', `This needs the scope ${scope}.`, { scope });
 
+/** A credential ended while it was in use. */
+export const unauthenticated = (): GraphQLError =>
+  graphqlError('UNAUTHENTICATED', 'The credential is not valid any more.');
+
 /** Refuses a batch that is larger than one mutation may have. */
 export function checkBatch(field: string, entries: readonly unknown[]): void {
   if (entries.length <= limits.batch) return;

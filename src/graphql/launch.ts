@@ -13,7 +13,8 @@ import {
 } from './problems.ts';
 import { withPublicConflict } from './public-ids.ts';
 import { RunRef } from './refs.ts';
-import { ifReadable, refused } from './scopes.ts';
+import { eachAllowed, refusedName } from './restrictions.ts';
+import { refused } from './scopes.ts';
 
 const LaunchStepInput = builder.inputType('LaunchStepInput', {
   description: "What a launch says about one step, in place of the launch's own values.",
@@ -102,7 +103,7 @@ export const LaunchRunSuccessRef = builder.objectRef<LaunchRunSuccess>('LaunchRu
       type: RunRef,
       nullable: true,
       description: 'The run. Needs READ, else null.',
-      resolve: ({ runId }, _, context) => ifReadable(context, () => context.loaders.run(runId)),
+      resolve: ({ runId }, _, context) => context.loaders.run(runId),
     }),
   }),
 });
@@ -128,7 +129,7 @@ builder.mutationFields((t) => ({
     description: 'Launches a run of a job. Needs LAUNCH.',
     args: { input: t.arg({ type: LaunchRunInput, required: true, description: 'The run.' }) },
     resolve: async (_, { input }, context) => {
-      const forbidden = refused(context, 'LAUNCH');
+      const forbidden = refused(context, 'LAUNCH') ?? refusedName(context, 'jobs', input.job);
       if (forbidden) return forbidden;
       const [outcome] = await context.services.intake.launchRuns([input]);
       return outcome && withPublicConflict('run', outcome);
@@ -144,7 +145,11 @@ builder.mutationFields((t) => ({
       checkBatch('inputs', inputs);
       const forbidden = refused(context, 'LAUNCH');
       if (forbidden) return inputs.map(() => forbidden);
-      const outcomes = await context.services.intake.launchRuns(inputs);
+      const outcomes = await eachAllowed(
+        inputs,
+        ({ job }) => refusedName(context, 'jobs', job),
+        (allowed) => context.services.intake.launchRuns(allowed),
+      );
       return outcomes.map((outcome) => withPublicConflict('run', outcome));
     },
   }),

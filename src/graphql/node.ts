@@ -1,6 +1,8 @@
+import type { GraphQLNamedType } from 'graphql';
 import { type IdPrefix, parsePublicId } from '../domain/ids.ts';
 import type { Loaders } from '../read/loaders.ts';
 import { builder } from './builder.ts';
+import { scopeOfType } from './guards.ts';
 import { Node } from './refs.ts';
 import { need } from './scopes.ts';
 
@@ -24,6 +26,7 @@ const kinds: Partial<Record<IdPrefix, Kind>> = {
   asset: { type: 'Asset', load: (loaders, uuid) => loaders.asset(uuid) },
   mat: { type: 'Materialization', load: (loaders, uuid) => loaders.materialization(uuid) },
   wrk: { type: 'Worker', load: (loaders, uuid) => loaders.worker(uuid) },
+  tok: { type: 'ApiToken', load: (loaders, uuid) => loaders.apiToken(uuid) },
   audit: { type: 'AuditEntry', load: (loaders, uuid) => loaders.auditEntry(uuid) },
 };
 
@@ -31,12 +34,14 @@ builder.queryField('node', (t) =>
   t.field({
     type: Node,
     nullable: true,
-    description: 'Anything by its id; null when there is none. Needs READ.',
+    description: 'Anything by its id; null when there is none. Needs READ, and ADMIN for credentials.',
     args: { id: t.arg.id({ required: true, description: 'An id of any kind.' }) },
-    resolve: async (_, { id }, context) => {
-      need(context, 'READ');
+    resolve: async (_, { id }, context, { schema }) => {
       const given = parsePublicId(id);
       const kind = given && Object.hasOwn(kinds, given.prefix) && kinds[given.prefix];
+      // A kind may need more than what everything with an id needs.
+      const scope = kind && scopeOfType(schema.getType(kind.type) as GraphQLNamedType);
+      if (scope) need(context, scope);
       const row = kind && (await kind.load(context.loaders, given.uuid));
       // The name tells the executor which of the types of Node it is.
       return row ? { ...row, __typename: kind.type } : null;

@@ -2,8 +2,8 @@ import { isInvalidInput } from '../domain/problems.ts';
 import type { RoutePreview } from '../operator/types.ts';
 import { builder } from './builder.ts';
 import { badUserInput } from './errors.ts';
+import { needs } from './needs.ts';
 import { SaveRouteInput } from './route.ts';
-import { need } from './scopes.ts';
 import { LabelRef, toLabels } from './values.ts';
 
 const RoutePreviewRef = builder.objectRef<RoutePreview>('RoutePreview').implement({
@@ -56,6 +56,7 @@ builder.queryField('previewRoutes', (t) =>
   t.field({
     type: [RoutePreviewRef],
     nullable: true,
+    ...needs('CONFIGURE'),
     description:
       'What would be launched for this message, by the names of the routes, without storing or launching anything: one entry for each enabled route whose pattern matches the topic. BAD_USER_INPUT where publishEvent would answer InvalidInput. Needs CONFIGURE.',
     args: {
@@ -68,7 +69,6 @@ builder.queryField('previewRoutes', (t) =>
       }),
     },
     resolve: async (_, { topic, payload, draft }, context) => {
-      need(context, 'CONFIGURE');
       const previews = await context.services.configuration.previewRoutes({ topic, payload, draft });
       if (isInvalidInput(previews)) throw badUserInput(previews.field ?? '', previews.message);
       return previews;

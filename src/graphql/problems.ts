@@ -14,7 +14,6 @@ import type {
 import { builder } from './builder.ts';
 import { ConfigErrorReason, ScopeEnum } from './enums.ts';
 import { AttemptRef } from './refs.ts';
-import { ifReadable } from './scopes.ts';
 
 /** The caller's credential lacks a scope. */
 export interface Forbidden {
@@ -111,7 +110,7 @@ export const ResultConflictRef = problem<ResultConflict>('ResultConflict').imple
       type: AttemptRef,
       nullable: true,
       description: 'The attempt with what it reported first. Needs READ.',
-      resolve: ({ attemptId }, _, context) => ifReadable(context, () => context.loaders.attempt(attemptId)),
+      resolve: ({ attemptId }, _, context) => context.loaders.attempt(attemptId),
     }),
   }),
 });

@@ -14,8 +14,9 @@ import {
 } from './problems.ts';
 import { withPublicConflict } from './public-ids.ts';
 import { EventRef, RunRef } from './refs.ts';
+import { eachAllowed, refusedName } from './restrictions.ts';
 import { change } from './save.ts';
-import { ifReadable, refused } from './scopes.ts';
+import { refused } from './scopes.ts';
 
 const PublishEventInput = builder.inputType('PublishEventInput', {
   description:
@@ -61,17 +62,16 @@ const PublishEventSuccessRef = builder.objectRef<PublishEventSuccess>('PublishEv
       type: EventRef,
       nullable: true,
       description: 'The event. Needs READ, else null.',
-      resolve: ({ eventId }, _, context) => ifReadable(context, () => context.loaders.event(eventId)),
+      resolve: ({ eventId }, _, context) => context.loaders.event(eventId),
     }),
     runs: t.field({
       type: [RunRef],
       nullable: true,
       description: 'The runs that it launched. Needs READ, else null.',
-      resolve: ({ runIds }, _, context) =>
-        ifReadable(context, async () => {
-          const runs = await Promise.all(runIds.map((id) => context.loaders.run(id)));
-          return runs.filter((run) => run !== null);
-        }),
+      resolve: async ({ runIds }, _, context) => {
+        const runs = await Promise.all(runIds.map((id) => context.loaders.run(id)));
+        return runs.filter((run) => run !== null);
+      },
     }),
   }),
 });
@@ -96,7 +96,7 @@ builder.mutationFields((t) => ({
     description: 'Stores an event and launches what its routes say. Needs PUBLISH.',
     args: { input: t.arg({ type: PublishEventInput, required: true, description: 'The event.' }) },
     resolve: async (_, { input }, context) => {
-      const forbidden = refused(context, 'PUBLISH');
+      const forbidden = refused(context, 'PUBLISH') ?? refusedName(context, 'topics', input.topic);
       if (forbidden) return forbidden;
       const [outcome] = await context.services.intake.publishEvents([input]);
       return outcome && withPublicConflict('evt', outcome);
@@ -124,7 +124,11 @@ builder.mutationFields((t) => ({
       checkBatch('inputs', inputs);
       const forbidden = refused(context, 'PUBLISH');
       if (forbidden) return inputs.map(() => forbidden);
-      const outcomes = await context.services.intake.publishEvents(inputs);
+      const outcomes = await eachAllowed(
+        inputs,
+        ({ topic }) => refusedName(context, 'topics', topic),
+        (allowed) => context.services.intake.publishEvents(allowed),
+      );
       return outcomes.map((outcome) => withPublicConflict('evt', outcome));
     },
   }),

@@ -1,5 +1,6 @@
 import { type IdPrefix, toPublicId } from '../domain/ids.ts';
 import type { AgentRow } from '../read/agents.ts';
+import type { ApiTokenRow } from '../read/api-tokens.ts';
 import type { AssetRow } from '../read/assets.ts';
 import type { AttemptRow } from '../read/attempts.ts';
 import type { AuditRow } from '../read/audit.ts';
@@ -31,6 +32,7 @@ export const DeadLetterRef = builder.objectRef<DeadLetterRow>('DeadLetter');
 export const AssetRef = builder.objectRef<AssetRow>('Asset');
 export const MaterializationRef = builder.objectRef<MaterializationRow>('Materialization');
 export const AuditEntryRef = builder.objectRef<AuditRow>('AuditEntry');
+export const ApiTokenRef = builder.objectRef<ApiTokenRow>('ApiToken');
 
 export const Node = builder.interfaceRef<{ id: string }>('Node').implement({
   description: 'Everything that has an identity of its own.',

@@ -18,7 +18,6 @@ import {
   UnavailableRef,
 } from './problems.ts';
 import { AttemptRef, TaskRef } from './refs.ts';
-import { ifReadable } from './scopes.ts';
 import { ModelUsageInput } from './usage-input.ts';
 
 const ExecutionErrorInput = builder.inputType('ExecutionErrorInput', {
@@ -128,13 +127,13 @@ const ReportResultSuccessRef = builder.objectRef<ReportResultSuccess>('ReportRes
       type: TaskRef,
       nullable: true,
       description: 'The task. Needs READ, else null.',
-      resolve: ({ taskId }, _, context) => ifReadable(context, () => context.loaders.task(taskId)),
+      resolve: ({ taskId }, _, context) => context.loaders.task(taskId),
     }),
     attempt: t.field({
       type: AttemptRef,
       nullable: true,
       description: 'The attempt. Needs READ, else null.',
-      resolve: ({ attemptId }, _, context) => ifReadable(context, () => context.loaders.attempt(attemptId)),
+      resolve: ({ attemptId }, _, context) => context.loaders.attempt(attemptId),
     }),
   }),
 });

@@ -12,6 +12,7 @@ import {
   UnavailableRef,
 } from './problems.ts';
 import { withPublicConflict } from './public-ids.ts';
+import { refusedName } from './restrictions.ts';
 import { change } from './save.ts';
 
 const RerunInput = builder.inputType('RerunInput', {
@@ -64,6 +65,10 @@ builder.mutationField('rerun', (t) =>
       change(context, 'LAUNCH', async (actor) => {
         const runId = fromPublicId('run', input.runId);
         if (runId === null) return notFound('run', input.runId);
+        const run = await context.loaders.run(runId);
+        const job = run && (await context.loaders.job(run.jobId));
+        const forbidden = job && refusedName(context, 'jobs', job.name);
+        if (forbidden) return forbidden;
         return withPublicConflict('run', await context.services.actions.rerun({ ...input, runId }, actor));
       }),
   }),

@@ -1,12 +1,10 @@
-import { toPublicId } from '../domain/ids.ts';
 import { inNfc } from '../domain/text.ts';
-import type { DeleteSuccess } from '../operator/types.ts';
 import { builder } from './builder.ts';
 import { pageArgs, RouteConnection } from './connections.ts';
-import { ForbiddenRef, IllegalStateRef, NotFoundRef } from './problems.ts';
+import { DeleteResult, withPublicDeleted } from './delete-result.ts';
+
 import { idOf, JobRef, Node, RouteRef } from './refs.ts';
 import { change, saveResult } from './save.ts';
-import { need } from './scopes.ts';
 
 const overEvent = 'json-e template over { event, payload }';
 
@@ -85,18 +83,6 @@ export const SaveRouteInput = builder.inputType('SaveRouteInput', {
 
 const SaveRouteResult = saveResult('route', RouteRef, (loaders) => loaders.route);
 
-const DeleteSuccessRef = builder.objectRef<DeleteSuccess>('DeleteSuccess').implement({
-  description: 'It is gone.',
-  fields: (t) => ({
-    id: t.id({ description: 'Of what was deleted.', resolve: ({ id }) => toPublicId('route', id) }),
-  }),
-});
-const DeleteResult = builder.unionType('DeleteResult', {
-  description: 'What became of deleting something.',
-  types: [DeleteSuccessRef, NotFoundRef, IllegalStateRef, ForbiddenRef],
-  resolveType: ({ kind }) => kind,
-});
-
 builder.queryField('routes', (t) =>
   t.field({
     type: RouteConnection,
@@ -106,10 +92,8 @@ builder.queryField('routes', (t) =>
       ...pageArgs,
       topic: t.arg.string({ description: 'Only those whose pattern matches this topic.' }),
     },
-    resolve: (_, { topic, ...page }, context) => {
-      need(context, 'READ');
-      return context.services.read.routes.list(inNfc(topic) ?? null, page);
-    },
+    resolve: (_, { topic, ...page }, context) =>
+      context.services.read.routes.list(inNfc(topic) ?? null, page),
   }),
 );
 
@@ -128,6 +112,8 @@ builder.mutationFields((t) => ({
     description: 'Deletes a route; what it launched stays. Needs CONFIGURE.',
     args: { name: t.arg.string({ required: true, description: 'Name of the route.' }) },
     resolve: (_, input, context) =>
-      change(context, 'CONFIGURE', (actor) => context.services.configuration.deleteRoute(input, actor)),
+      change(context, 'CONFIGURE', async (actor) =>
+        withPublicDeleted('route', await context.services.configuration.deleteRoute(input, actor)),
+      ),
   }),
 }));

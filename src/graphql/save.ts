@@ -5,7 +5,7 @@ import type { Loaders } from '../read/loaders.ts';
 import { builder } from './builder.ts';
 import type { GraphQLContext } from './context.ts';
 import { type Forbidden, ForbiddenRef, IllegalStateRef, InvalidInputRef, NotFoundRef } from './problems.ts';
-import { ifReadable, refused } from './scopes.ts';
+import { refused } from './scopes.ts';
 
 type NodeRef<Row> = ReturnType<typeof builder.objectRef<Row>>;
 type Noun = 'job' | 'agent' | 'throttle' | 'queue' | 'pool' | 'route';
@@ -34,8 +34,7 @@ export function saveResult<N extends Noun, Row extends { id: string }>(
         type: node,
         nullable: true,
         description: `The ${noun} as it is now. Needs READ, else null.`,
-        resolve: (saved, _, context) =>
-          ifReadable(context, () => loaderOf(context.loaders)(saved.id)) as never,
+        resolve: (saved, _, context) => loaderOf(context.loaders)(saved.id) as never,
       }),
     }),
   });

@@ -1,7 +1,9 @@
 import type { GraphQLSchema } from 'graphql';
 import { builder } from './builder.ts';
+import { guarded } from './guards.ts';
 import './actions.ts';
 import './agent.ts';
+import './api-token.ts';
 import './asset.ts';
 import './attempt.ts';
 import './audit.ts';
@@ -31,4 +33,4 @@ import './trace.ts';
 import './worker.ts';
 
 /** The schema that clients see. Its services come with the context of each request. */
-export const buildSchema = (): GraphQLSchema => builder.toSchema();
+export const buildSchema = (): GraphQLSchema => guarded(builder.toSchema());

@@ -12,13 +12,13 @@ export function need(context: GraphQLContext, scope: Scope): void {
 
 /** For commands: without the scope they are refused with a value. */
 export const refused = (context: GraphQLContext, scope: Scope): Forbidden | null =>
-  has(context, scope) ? null : { kind: 'Forbidden', message: `This needs the scope ${scope}.`, scope };
+  has(context, scope) ? null : forbidden(scope, `This needs the scope ${scope}.`);
 
-/** What a success shows besides its flat fields: null without READ, so that what committed is answered all the same. */
-export const ifReadable = <T>(
-  context: GraphQLContext,
-  load: () => Promise<T | null>,
-): Promise<T | null> | null => (has(context, 'READ') ? load() : null);
+export const forbidden = (scope: Scope, message: string): Forbidden => ({
+  kind: 'Forbidden',
+  message,
+  scope,
+});
 
 /** Payloads and texts that may hold their contents: null without PAYLOAD_READ. */
 export const ifPayload = <T>(context: GraphQLContext, value: () => T): T | null =>

@@ -2,6 +2,7 @@ import type { Viewer } from '../domain/credential.ts';
 import { limits } from '../domain/limits.ts';
 import { builder } from './builder.ts';
 import { ScopeEnum } from './enums.ts';
+import { needs } from './needs.ts';
 
 const contract = 1;
 
@@ -46,6 +47,7 @@ const ViewerRef = builder.objectRef<Viewer>('Viewer').implement({
 builder.queryFields((t) => ({
   server: t.field({
     type: ServerInfo,
+    ...needs(null),
     description: 'The server and its limits. Needs no scope.',
     resolve: async (_, __, { services }) => ({
       version: services.server.version,
@@ -54,6 +56,7 @@ builder.queryFields((t) => ({
   }),
   viewer: t.field({
     type: ViewerRef,
+    ...needs(null),
     description: 'Who asks. Needs no scope.',
     resolve: (_, __, { viewer }) => viewer,
   }),

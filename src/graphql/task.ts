@@ -5,7 +5,7 @@ import { AttemptConnection, MaterializationConnection, pageArgs, TaskConnection 
 import { TaskActionEnum, TaskOrderEnum, TaskStatusEnum } from './enums.ts';
 import { TaskFilterInput, toTaskFilter } from './filters.ts';
 import { AgentRef, DeadLetterRef, idOf, Node, QueueRef, RunRef, TaskRef } from './refs.ts';
-import { has, ifPayload, need } from './scopes.ts';
+import { has, ifPayload } from './scopes.ts';
 import {
   CostRef,
   ExecutionErrorRef,
@@ -210,7 +210,6 @@ builder.queryFields((t) => ({
     description: 'A task by its id; null when there is none. Needs READ.',
     args: { id: t.arg.id({ required: true, description: 'task_…' }) },
     resolve: (_, { id }, context) => {
-      need(context, 'READ');
       const uuid = fromPublicId('task', id);
       return uuid === null ? null : context.loaders.task(uuid);
     },
@@ -224,19 +223,14 @@ builder.queryFields((t) => ({
       filter: t.arg({ type: TaskFilterInput, description: 'Which tasks; absent is all.' }),
       orderBy: t.arg({ type: TaskOrderEnum, defaultValue: 'CREATED_DESC', description: 'Their order.' }),
     },
-    resolve: (_, { filter, orderBy, ...page }, context) => {
-      need(context, 'READ');
-      return context.services.read.tasks.list(toTaskFilter(filter), orderBy ?? 'CREATED_DESC', page);
-    },
+    resolve: (_, { filter, orderBy, ...page }, context) =>
+      context.services.read.tasks.list(toTaskFilter(filter), orderBy ?? 'CREATED_DESC', page),
   }),
   taskCounts: t.field({
     type: TaskCountsRef,
     nullable: true,
     description: 'Tasks by status. Needs READ.',
     args: { filter: t.arg({ type: TaskFilterInput, description: 'Which tasks; absent is all.' }) },
-    resolve: (_, { filter }, context) => {
-      need(context, 'READ');
-      return context.services.read.counts.ofTasks(toTaskFilter(filter));
-    },
+    resolve: (_, { filter }, context) => context.services.read.counts.ofTasks(toTaskFilter(filter)),
   }),
 }));

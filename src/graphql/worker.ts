@@ -1,7 +1,6 @@
 import { builder } from './builder.ts';
 import { pageArgs, WorkerConnection } from './connections.ts';
 import { AgentRef, idOf, Node, PoolRef, WorkerRef } from './refs.ts';
-import { need } from './scopes.ts';
 
 WorkerRef.implement({
   description: 'A process that executes tasks: a server replica or a pull worker.',
@@ -53,9 +52,6 @@ builder.queryField('workers', (t) =>
         description: 'True: heard of in the last 60 seconds. False: not. Null: all.',
       }),
     },
-    resolve: (_, { live, ...page }, context) => {
-      need(context, 'READ');
-      return context.services.read.workers.list(live ?? null, page);
-    },
+    resolve: (_, { live, ...page }, context) => context.services.read.workers.list(live ?? null, page),
   }),
 );

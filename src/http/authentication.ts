@@ -1,27 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import { Kind, OperationTypeNode, parse } from 'graphql';
-import { type Authority, local } from '../domain/credential.ts';
+import type { Authority, Credentials } from '../domain/credential.ts';
+import { isUnavailable } from '../domain/unavailable.ts';
 import { HttpError } from './http-error.ts';
 
-/** Finds out whose a credential is; null: nobody's, for whatever reason. */
-export interface Credentials {
-  /** Who asks without one. */
-  none: Authority;
-  ofToken(token: string): Promise<Authority | null>;
-  ofSession(cookie: string): Promise<Authority | null>;
-}
-
-/** Everybody may do everything: on a loopback host only. */
-export const authenticationOff: Credentials = {
-  none: local,
-  ofToken: () => Promise.resolve(local),
-  ofSession: () => Promise.resolve(local),
-};
-
-const sessionCookie = 'runplane_session';
+export const sessionCookie = 'runplane_session';
 
 /** Never tells which part of a credential was wrong. */
-const unauthenticated = (): HttpError =>
+export const unauthenticated = (): HttpError =>
   new HttpError(401, 'UNAUTHENTICATED', 'This needs a valid credential: Authorization: Bearer <token>.');
 
 /** Who a request comes from. A wrong credential is refused; none at all is for the operation to say. */
@@ -33,15 +19,26 @@ export async function authenticate(request: IncomingMessage, credentials: Creden
     if (!credentials.none.viewer.signedIn && request.method !== 'POST') throw unauthenticated();
     return credentials.none;
   }
-  const token = /^Bearer +([\x21-\x7e]{1,8192})$/i.exec(authorization ?? '')?.[1];
+  const token = bearerToken(request);
   const authority =
-    cookie !== null
-      ? await credentials.ofSession(cookie)
-      : token === undefined
-        ? null
-        : await credentials.ofToken(token);
-  if (!authority) throw unauthenticated();
-  return authority;
+    cookie !== null ? credentials.ofSession(cookie) : token === null ? null : credentials.ofToken(token);
+  const found = await orUnavailable(authority);
+  if (!found) throw unauthenticated();
+  return found;
+}
+
+/** The token of the Authorization header. */
+export const bearerToken = (request: IncomingMessage): string | null =>
+  /^Bearer +([\x21-\x7e]{1,8192})$/i.exec(request.headers.authorization ?? '')?.[1] ?? null;
+
+/** A credential that cannot be checked now is not a wrong one. */
+export async function orUnavailable<T>(check: Promise<T> | T): Promise<T> {
+  try {
+    return await check;
+  } catch (error) {
+    if (!isUnavailable(error)) throw error;
+    throw new HttpError(503, 'UNAVAILABLE', 'The credential cannot be checked now; repeat in a moment.');
+  }
 }
 
 /** Refuses an operation without a credential, unless lease tokens are all that it needs. */
@@ -68,7 +65,8 @@ function needsOnlyLeaseTokens(query: string): boolean {
   }
 }
 
-function cookieOf(request: IncomingMessage): string | null {
+/** The value of the session cookie. */
+export function cookieOf(request: IncomingMessage): string | null {
   for (const pair of (request.headers.cookie ?? '').split(';')) {
     const [name, ...value] = pair.split('=');
     if (name?.trim() === sessionCookie) return value.join('=').trim();

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import type { OpenStreams } from './event-stream.ts';
 import { createGraphQLEndpoint, type GraphQLEndpointOptions } from './graphql-endpoint.ts';
 import { HttpError } from './http-error.ts';
+import { answerSession } from './session.ts';
 
 export interface HttpServerOptions extends Omit<GraphQLEndpointOptions, 'openStreams'> {
   host: string;
@@ -32,6 +33,8 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     switch (pathOf(request)) {
       case '/graphql':
         return answerGraphQL(request, response);
+      case '/session':
+        return answerSession(request, response, options.credentials);
       case '/healthz':
         return sendJson(response, 200, {
           status: 'ok',

@@ -93,6 +93,7 @@ function makeLoaders(read: Read) {
     materialization: batched((ids) => read.materializations.byIds(ids)),
     materializationMetadata: batched((ids) => read.materializations.metadata(ids)),
     materializationInputs: batchedPages((ids, page) => read.materializations.inputsOf(ids, page)),
+    apiToken: batched((ids) => read.apiTokens.byIds(ids)),
     auditEntry: batched((ids) => read.audit.byIds(ids)),
   };
 }

@@ -1,5 +1,6 @@
 import type { Database } from '../db/pool.ts';
 import { AgentQuestions } from './agents.ts';
+import { ApiTokenQuestions } from './api-tokens.ts';
 import { AssetQuestions } from './assets.ts';
 import { AttemptQuestions } from './attempts.ts';
 import { AuditQuestions } from './audit.ts';
@@ -39,6 +40,7 @@ export const createRead = (db: Database) => ({
   assets: new AssetQuestions(db),
   materializations: new MaterializationQuestions(db),
   audit: new AuditQuestions(db),
+  apiTokens: new ApiTokenQuestions(db),
 });
 
 export type Read = ReturnType<typeof createRead>;

@@ -49,6 +49,7 @@ export class ControlPlane {
       installation: database.installation,
       scheduler: options.scheduler ?? false,
       housekeeping: null,
+      authentication: null,
       handlers: new Map(Object.entries(options.handlers ?? {})),
       serverName: 'test',
       log: quiet,

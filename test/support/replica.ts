@@ -23,6 +23,7 @@ const services = await startServices({
     process.argv[3] === undefined
       ? null
       : { thresholdSeconds: 600, retentionDays: { runs: 0, events: 0, changeLog: 0, audit: 0 } },
+  authentication: null,
   handlers: new Map([['work', work]]),
   serverName: `replica-${process.pid}`,
   log: { info: () => {}, warn: () => {}, error: (fields, message) => console.error(message, fields) },

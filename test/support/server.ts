@@ -1,5 +1,5 @@
+import { authenticationOff, type Credentials } from '../../src/domain/credential.ts';
 import { buildSchema } from '../../src/graphql/schema.ts';
-import { authenticationOff, type Credentials } from '../../src/http/authentication.ts';
 import { type HttpServer, startHttpServer } from '../../src/http/server.ts';
 import { createLoaders } from '../../src/read/loaders.ts';
 import { createRead } from '../../src/read/read.ts';

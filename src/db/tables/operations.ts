@@ -71,3 +71,13 @@ export const apiTokens = runplane.table(
   },
   (t) => [check('api_tokens_name', sql`btrim(${t.name}) <> ''`)],
 );
+
+/** Sessions of the page. Each stands for a credential and ends with it; only the hash of the secret part is stored. */
+export const sessions = runplane.table('sessions', {
+  id: id().primaryKey(),
+  secretHash: bytea('secret_hash').notNull(),
+  /** What it stands for, as src/credentials/sessions.ts writes it. */
+  holder: jsonb('holder').notNull(),
+  createdAt: at('created_at').notNull().default(sql`runplane.clock()`),
+  expiresAt: at('expires_at').notNull(),
+});

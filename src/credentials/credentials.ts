@@ -1,0 +1,176 @@
+import { timingSafeEqual } from 'node:crypto';
+import type { Database } from '../db/pool.ts';
+import { statement } from '../db/transaction.ts';
+import {
+  type Authority,
+  allScopes,
+  anonymous,
+  type Credentials,
+  type Session,
+  unrestricted,
+  type Viewer,
+} from '../domain/credential.ts';
+import { toPublicId } from '../domain/ids.ts';
+import { apiTokenPrefix, hashSecret, isSecret, parseSecretToken } from '../domain/secret-token.ts';
+import { type ExternalIssuer, type ExternalToken, ExternalTokens } from './external-tokens.ts';
+import { LastUsed } from './last-used.ts';
+import { type Holder, Sessions } from './sessions.ts';
+import { ShortMemory } from './short-memory.ts';
+import { readToken, type TokenRow, writeLastUsed } from './token-rows.sql.ts';
+
+export interface AuthenticationOptions {
+  /** May do everything, to make the first token. */
+  adminToken: string | null;
+  external: ExternalIssuer | null;
+}
+
+export interface CredentialStoreOptions extends AuthenticationOptions {
+  db: Database;
+  onError: (error: unknown) => void;
+  /** A clock that does not jump, in milliseconds. */
+  clock?: () => number;
+}
+
+/** An authority, with what a session would have to remember of it. */
+interface Held extends Authority {
+  holder: Holder;
+  secondsLeft: number | null;
+}
+
+const admin: Viewer = Object.freeze({
+  name: 'admin',
+  scopes: allScopes,
+  signedIn: true,
+  tokenId: 'admin',
+  restrictions: unrestricted,
+});
+
+/** Every kind of credential: API tokens, the admin token, tokens of an identity provider, and sessions of any of them. */
+export class CredentialStore implements Credentials {
+  readonly none = anonymous;
+  readonly #adminHash: Buffer | null;
+  readonly #tokens: ShortMemory<TokenRow>;
+  readonly #external: ExternalTokens | null;
+  readonly #sessions: Sessions;
+  readonly #lastUsed: LastUsed;
+
+  constructor({
+    db,
+    adminToken,
+    external,
+    onError,
+    clock = () => performance.now(),
+  }: CredentialStoreOptions) {
+    this.#adminHash = adminToken === null ? null : hashSecret(adminToken);
+    this.#tokens = new ShortMemory({ read: (id) => readToken(db, id), clock });
+    this.#external = external && new ExternalTokens(external);
+    this.#sessions = new Sessions(db, clock);
+    this.#lastUsed = new LastUsed({
+      write: (ids) => writeLastUsed({ query: (text) => statement(db, text) }, ids),
+      clock,
+      onError,
+    });
+  }
+
+  ofToken(token: string): Promise<Held | null> {
+    const apiToken = parseSecretToken(apiTokenPrefix, token);
+    if (this.#adminHash && isSecret(token, this.#adminHash))
+      return Promise.resolve(this.#admin(this.#adminHash));
+    if (apiToken) return this.#ofApiToken(apiToken.uuid, apiToken.secret);
+    return this.#external && looksSigned(token)
+      ? this.#ofExternal(this.#external, token)
+      : Promise.resolve(null);
+  }
+
+  async ofSession(cookie: string): Promise<Authority | null> {
+    const session = await this.#sessions.find(cookie);
+    const authority = session && (await this.#ofHolder(session.holder));
+    return (
+      authority && {
+        viewer: authority.viewer,
+        stands: async () => (await this.#sessions.stands(session.id)) && authority.stands(),
+      }
+    );
+  }
+
+  async openSession(token: string): Promise<Session | null> {
+    const authority = await this.ofToken(token);
+    return authority && this.#sessions.open(authority.holder, authority.secondsLeft);
+  }
+
+  closeSession(cookie: string): Promise<void> {
+    return this.#sessions.close(cookie);
+  }
+
+  /** A token was revoked here: from now on it is refused here. Other replicas believe in it for 30 s at most. */
+  forget(tokenId: string): void {
+    this.#tokens.forget(tokenId);
+  }
+
+  stop(): Promise<void> {
+    return this.#lastUsed.flush();
+  }
+
+  async #ofApiToken(id: string, secret: string | null): Promise<Held | null> {
+    const row = await this.#tokens.get(id);
+    if (!row || (secret !== null && !isSecret(secret, row.secretHash))) return null;
+    this.#lastUsed.touch(id);
+    const { name, scopes, agents, jobs, topics, secondsLeft } = row;
+    return {
+      viewer: {
+        name,
+        scopes,
+        signedIn: true,
+        tokenId: toPublicId('tok', id),
+        restrictions: { agents, jobs, topics },
+      },
+      stands: async () => {
+        const stands = (await this.#tokens.get(id)) !== null;
+        if (stands) this.#lastUsed.touch(id);
+        return stands;
+      },
+      holder: { kind: 'apiToken', id },
+      secondsLeft,
+    };
+  }
+
+  async #ofExternal(external: ExternalTokens, token: string): Promise<Held | null> {
+    const checked = await external.check(token);
+    return checked && externalAuthority(checked);
+  }
+
+  async #ofHolder(holder: Holder): Promise<Authority | null> {
+    switch (holder.kind) {
+      case 'apiToken':
+        return this.#ofApiToken(holder.id, null);
+      case 'adminToken': {
+        const hash = Buffer.from(holder.hash, 'hex');
+        return this.#adminHash && timingSafeEqual(hash, this.#adminHash) ? this.#admin(hash) : null;
+      }
+      case 'external':
+        // The session ends when the token that it was opened with would have.
+        return { viewer: holder.viewer, stands: () => Promise.resolve(true) };
+    }
+  }
+
+  #admin(hash: Buffer): Held {
+    return {
+      viewer: admin,
+      stands: () => Promise.resolve(true),
+      holder: { kind: 'adminToken', hash: hash.toString('hex') },
+      secondsLeft: null,
+    };
+  }
+}
+
+const looksSigned = (token: string): boolean => /^[\w-]+\.[\w-]+\.[\w-]+$/.test(token);
+
+function externalAuthority({ viewer, expiresAt }: ExternalToken): Held {
+  const secondsLeft = (): number => expiresAt - Date.now() / 1000;
+  return {
+    viewer,
+    stands: () => Promise.resolve(secondsLeft() > 0),
+    holder: { kind: 'external', viewer },
+    secondsLeft: secondsLeft(),
+  };
+}
