@@ -1,6 +1,7 @@
 import pino from 'pino';
 import { startApp } from './app.ts';
-import { describeConfig, readConfig } from './config.ts';
+import { readConfig } from './config.ts';
+import { describeConfig } from './describe-config.ts';
 import { explainStartError } from './start-error.ts';
 import { stopOnSignal } from './stop-on-signal.ts';
 

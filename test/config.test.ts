@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { ConfigurationError, describeConfig, readConfig } from '../src/config.ts';
+import { ConfigurationError, readConfig } from '../src/config.ts';
+import { describeConfig } from '../src/describe-config.ts';
 import { settings } from '../src/settings.ts';
 
 function faultsOf(env: Record<string, string>): readonly string[] {
@@ -139,9 +140,26 @@ describe('readConfig', () => {
     ]);
   });
 
+  it.each([
+    ['RUNPLANE_ADMIN_TOKEN', 'fifteen-letters'],
+    ['RUNPLANE_ADMIN_TOKEN', 'not in one header field'],
+    ['RUNPLANE_OIDC_ISSUER', 'http://id.example.com'],
+    ['RUNPLANE_OIDC_ISSUER', 'id.example.com'],
+  ])('refuses %s=%s by name where tokens are asked for', (name, value) => {
+    const env = { RUNPLANE_OIDC_ISSUER: 'https://id.example.com', RUNPLANE_OIDC_AUDIENCE: 'runplane' };
+    expect(faultsOf({ ...env, RUNPLANE_AUTH: 'token', [name]: value })).toEqual([
+      expect.stringMatching(new RegExp(`^${name} is .*: it must be `)),
+    ]);
+  });
+
   it('never repeats a secret in a fault', () => {
-    const faults = faultsOf({ DATABASE_URL: 'mysql://me:hunter2@host/db', RUNPLANE_SECRET_KEY: 'hunter2' });
-    expect(faults).toHaveLength(2);
+    const faults = faultsOf({
+      DATABASE_URL: 'mysql://me:hunter2@host/db',
+      RUNPLANE_SECRET_KEY: 'hunter2',
+      RUNPLANE_AUTH: 'token',
+      RUNPLANE_ADMIN_TOKEN: 'hunter2',
+    });
+    expect(faults).toHaveLength(3);
     expect(faults.join()).not.toContain('hunter2');
   });
 
@@ -153,13 +171,54 @@ describe('readConfig', () => {
   });
 
   it.each(['0.0.0.0', '::', '10.0.0.1', 'example.com'])(
-    'refuses to listen on %s without API tokens',
+    'refuses to listen on %s without authentication',
     (host) => {
       expect(faultsOf({ RUNPLANE_HOST: host, RUNPLANE_AUTH: 'off' })).toEqual([
-        expect.stringMatching(/no API tokens yet.*127\.0\.0\.1/),
+        expect.stringMatching(/RUNPLANE_AUTH is off.*Set RUNPLANE_AUTH to token/),
       ]);
+      expect(faultsOf({ RUNPLANE_HOST: host, RUNPLANE_AUTH: 'token' })).toEqual([]);
     },
   );
+
+  it('reads who may sign in', () => {
+    expect(
+      readConfig({
+        RUNPLANE_AUTH: 'token',
+        RUNPLANE_ADMIN_TOKEN: 'a'.repeat(16),
+        RUNPLANE_OIDC_ISSUER: 'https://id.example.com',
+        RUNPLANE_OIDC_AUDIENCE: 'runplane',
+        RUNPLANE_OIDC_SCOPE_CLAIM: 'permissions',
+      }).authentication,
+    ).toEqual({
+      adminToken: 'a'.repeat(16),
+      external: { issuer: 'https://id.example.com', audience: 'runplane', scopeClaim: 'permissions' },
+    });
+    expect(readConfig({ RUNPLANE_AUTH: 'token' })).toMatchObject({
+      authentication: { adminToken: null, external: null },
+      risks: [],
+    });
+  });
+
+  it.each(['RUNPLANE_ADMIN_TOKEN', 'RUNPLANE_OIDC_ISSUER'])(
+    'refuses %s while nobody is asked for a token',
+    (name) => {
+      const value = 'https://id.example.com';
+      expect(faultsOf({ [name]: value, RUNPLANE_OIDC_AUDIENCE: 'runplane' })).toContainEqual(
+        expect.stringContaining(`${name} is set, but RUNPLANE_AUTH is off`),
+      );
+    },
+  );
+
+  it('refuses an identity provider without an audience, and an audience without one', () => {
+    for (const [name, value] of [
+      ['RUNPLANE_OIDC_ISSUER', 'https://id.example.com'],
+      ['RUNPLANE_OIDC_AUDIENCE', 'runplane'],
+    ] as const) {
+      expect(faultsOf({ RUNPLANE_AUTH: 'token', [name]: value })).toEqual([
+        'RUNPLANE_OIDC_ISSUER and RUNPLANE_OIDC_AUDIENCE belong together: set both, or neither.',
+      ]);
+    }
+  });
 
   it.each(['localhost', '127.0.0.2', '::1'])('listens on %s', (host) => {
     expect(readConfig({ RUNPLANE_HOST: host }).host).toBe(host);
@@ -177,6 +236,10 @@ describe('describeConfig', () => {
     const lines = describeConfig(
       readConfig({
         RUNPLANE_SECRET_KEY: 'hunter2'.repeat(6),
+        RUNPLANE_AUTH: 'token',
+        RUNPLANE_ADMIN_TOKEN: 'hunter2'.repeat(6),
+        RUNPLANE_OIDC_ISSUER: 'https://id.example.com',
+        RUNPLANE_OIDC_AUDIENCE: 'runplane',
         DATABASE_URL: 'postgres://me:hunter2@pool:6432/app?password=hunter2&sslmode=verify-full',
         DATABASE_LISTEN_URL: 'postgres://me:hunter2@db/app?sslmode=verify-full',
         RUNPLANE_HOST: '::1',
@@ -191,10 +254,9 @@ describe('describeConfig', () => {
       'database connections: 10',
       'database timeouts: statement 30000 ms, lock 5000 ms, idle in transaction 30000 ms',
       'secret key: set (42 chars)',
-      'authentication: off',
+      'authentication: token, admin token set, tokens of https://id.example.com',
       'housekeeping: after 600 s; keeps runs 30 days, events 30 days, the change log 7 days, audit entries 365 days',
       'log level: info',
-      'warning: authentication is off: every program on this machine can do everything.',
     ]);
   });
 

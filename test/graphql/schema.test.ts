@@ -91,6 +91,7 @@ beforeAll(async () => {
   });
   await plane.launch('index');
   await claimed();
+  await client.query('mutation { createApiToken(input: { name: "reader", scopes: [READ] }) { __typename } }');
 });
 afterAll(() => plane.stop());
 
@@ -110,7 +111,7 @@ describe('what is served', () => {
       union all select 'queue', max(id::text) from runplane.queues union all select 'pool', max(id::text) from runplane.pools
       union all select 'route', max(id::text) from runplane.routes union all select 'wrk', max(id::text) from runplane.workers
       union all select 'dlq', max(id::text) from runplane.dead_letters union all select 'asset', max(id::text) from runplane.assets
-      union all select 'mat', max(id::text) from runplane.materializations union all select 'audit', max(id::text) from runplane.audit_entries`);
+      union all select 'mat', max(id::text) from runplane.materializations union all select 'tok', max(id::text) from runplane.api_tokens union all select 'audit', max(id::text) from runplane.audit_entries`);
     const types = new Set<string>();
     for (const { kind, id } of rows) {
       const publicId = toPublicId(kind as 'run', id);

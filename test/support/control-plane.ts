@@ -1,4 +1,5 @@
 import { expect } from 'vitest';
+import type { AuthenticationOptions } from '../../src/credentials/credentials.ts';
 import type { InlineHandler } from '../../src/dispatch/handlers.ts';
 import type { Assignment } from '../../src/dispatch/types.ts';
 import { newUuid, toPublicId } from '../../src/domain/ids.ts';
@@ -28,6 +29,8 @@ export interface ControlPlaneOptions {
   scheduler?: boolean;
   handlers?: Record<string, InlineHandler>;
   database?: TestDatabase;
+  /** Default: off. */
+  authentication?: AuthenticationOptions;
 }
 
 /** The services of a process on a database of its own, with short words for what tests do all the time. */
@@ -49,7 +52,7 @@ export class ControlPlane {
       installation: database.installation,
       scheduler: options.scheduler ?? false,
       housekeeping: null,
-      authentication: null,
+      authentication: options.authentication ?? null,
       handlers: new Map(Object.entries(options.handlers ?? {})),
       serverName: 'test',
       log: quiet,

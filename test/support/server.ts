@@ -1,4 +1,4 @@
-import { authenticationOff, type Credentials } from '../../src/domain/credential.ts';
+import type { Credentials } from '../../src/domain/credential.ts';
 import { buildSchema } from '../../src/graphql/schema.ts';
 import { type HttpServer, startHttpServer } from '../../src/http/server.ts';
 import { createLoaders } from '../../src/read/loaders.ts';
@@ -34,7 +34,7 @@ export async function startTestServer(
     version: '0.0.0-test',
     schema,
     log: quiet,
-    credentials: options.credentials ?? authenticationOff,
+    credentials: options.credentials ?? plane.services.credentials,
     notReady: () => Promise.resolve([]),
     createContext: (request) => ({
       services: { ...plane.services, read, server: { version: '0.0.0-test' } },

@@ -1,0 +1,49 @@
+import type { Config } from './config.ts';
+
+/** The effective settings, one a line, fit to be shown: without passwords and keys. */
+export function describeConfig(config: Config): string[] {
+  const { database } = config;
+  const { statement, lock, idleInTransaction } = database.timeouts;
+  return [
+    `address: ${config.host.includes(':') ? `[${config.host}]` : config.host}:${config.port === 0 ? 'any free port' : config.port}`,
+    `roles: ${config.roles.join(', ')}`,
+    `database: ${database.url === null ? `embedded Postgres in ${config.dataDir}` : withoutPassword(database.url)}`,
+    ...(database.listenUrl === null
+      ? []
+      : [`listen on: ${withoutPassword(database.listenUrl)} (no named statements)`]),
+    `database connections: ${database.connections}`,
+    `database timeouts: statement ${statement} ms, lock ${lock} ms, idle in transaction ${idleInTransaction} ms`,
+    `secret key: ${config.secretKey === null ? 'in the database' : `set (${config.secretKey.length} chars)`}`,
+    `authentication: ${describeAuthentication(config.authentication)}`,
+    `housekeeping: ${describeHousekeeping(config.housekeeping)}`,
+    `log level: ${config.logLevel}`,
+    ...config.risks.map((risk) => `warning: ${risk}`),
+  ];
+}
+
+function describeAuthentication(authentication: Config['authentication']): string {
+  if (!authentication) return 'off';
+  const { adminToken, external } = authentication;
+  return [
+    'token',
+    adminToken === null ? 'no admin token' : 'admin token set',
+    ...(external ? [`tokens of ${external.issuer}`] : []),
+  ].join(', ');
+}
+
+function describeHousekeeping({ on, thresholdSeconds, retentionDays }: Config['housekeeping']): string {
+  if (!on) return 'off';
+  const kept = (days: number): string => (days === 0 ? 'for ever' : `${days} days`);
+  const { runs, events, changeLog, audit } = retentionDays;
+  return (
+    `after ${thresholdSeconds} s; keeps runs ${kept(runs)}, events ${kept(events)}, ` +
+    `the change log ${kept(changeLog)}, audit entries ${kept(audit)}`
+  );
+}
+
+function withoutPassword(text: string): string {
+  const url = new URL(text);
+  url.password = '';
+  for (const name of ['password', 'sslpassword']) url.searchParams.delete(name);
+  return url.href;
+}
