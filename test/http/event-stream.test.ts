@@ -1,5 +1,6 @@
 import { createClient } from 'graphql-sse';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { openEventStream, type StreamEvent } from '../support/event-stream.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
 let server: TestServer;
@@ -10,50 +11,8 @@ beforeEach(async () => {
 });
 afterEach(() => server.stop());
 
-interface StreamEvent {
-  event: string;
-  id: string | null;
-  data: string;
-}
-
-/** Opens a stream and reads its events one by one. */
-async function open(query: string, headers: Record<string, string> = {}) {
-  const left = new AbortController();
-  const response = await fetch(server.url, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...headers },
-    body: JSON.stringify({ query }),
-    signal: left.signal,
-  });
-  if (!response.body) throw new Error('no body');
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let text = '';
-  const next = async (): Promise<StreamEvent | null> => {
-    for (;;) {
-      const end = text.indexOf('\n\n');
-      if (end < 0) {
-        const { done, value } = await reader.read();
-        if (done) return null;
-        text += value;
-        continue;
-      }
-      const fields = new Map(
-        text
-          .slice(0, end)
-          .split('\n')
-          .map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1).trim()]),
-      );
-      text = text.slice(end + 2);
-      if (fields.has('event'))
-        return {
-          event: fields.get('event') ?? '',
-          id: fields.get('id') ?? null,
-          data: fields.get('data') ?? '',
-        };
-    }
-  };
-  return { response, next, leave: () => left.abort() };
-}
+const open = (query: string, headers: Record<string, string> = {}) =>
+  openEventStream(server.url, query, headers);
 
 const watch =
   'subscription { taskStatusChanged { cursor caughtUp changes { sequence toStatus task { id status } } } }';
