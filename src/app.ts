@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
-import type { Config } from './config.ts';
+import { type Config, ConfigurationError } from './config.ts';
 import { type EmbeddedPostgres, joinEmbeddedPostgres } from './db/embedded-postgres.ts';
 import { migrate } from './db/migrate.ts';
 import { Database } from './db/pool.ts';
@@ -9,6 +9,7 @@ import type { InlineHandler } from './dispatch/handlers.ts';
 import type { GraphQLContext } from './graphql/context.ts';
 import { buildSchema } from './graphql/schema.ts';
 import { type HttpServer, startHttpServer } from './http/server.ts';
+import { readTrustedDocuments, type TrustedDocuments } from './http/trusted-documents.ts';
 import { createKnowledgeHandlers, installKnowledge } from './knowledge/index.ts';
 import { seedRegistry } from './operator/seed-registry.ts';
 import { createLoaders } from './read/loaders.ts';
@@ -59,6 +60,7 @@ async function start(
   started: (() => Promise<void>)[],
   stop: () => Promise<void>,
 ): Promise<App> {
+  const trustedDocuments = trustedDocumentsOf(config);
   let embedded: EmbeddedPostgres | null = null;
   if (config.database.url === null) {
     embedded = await joinEmbeddedPostgres({ dataDir: config.dataDir, onProgress });
@@ -115,6 +117,11 @@ async function start(
       log,
       notReady: () => notReady(services),
       credentials: services.credentials,
+      access: {
+        ...config.access,
+        origins: new Set(config.access.origins),
+        trustedDocuments,
+      },
       createContext: ({ authority, ...request }): GraphQLContext => ({
         services: { ...services, read, server: { version } },
         ...request,
@@ -134,6 +141,16 @@ async function start(
     text: 'select name, slots_per_replica as slots from runplane.pools order by name',
   });
   return { url: http?.url ?? null, services, pools, stop };
+}
+
+function trustedDocumentsOf({ access }: Config): TrustedDocuments | null {
+  if (access.trustedDocuments === null) return null;
+  try {
+    return readTrustedDocuments(access.trustedDocuments);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new ConfigurationError([`RUNPLANE_TRUSTED_DOCUMENTS cannot be used: ${why}.`]);
+  }
 }
 
 async function notReady(services: Services): Promise<string[]> {

@@ -24,6 +24,16 @@ export interface Config {
       readonly scopeClaim: string;
     } | null;
   } | null;
+  /** What clients may do over HTTP. */
+  readonly access: {
+    /** Of other sites whose pages may use the API. */
+    readonly origins: readonly string[];
+    /** Of one token; 0 is no limit. */
+    readonly requestsPerMinute: number;
+    readonly streamsPerToken: number;
+    /** Path of the list of the only documents that are executed; null: any is. */
+    readonly trustedDocuments: string | null;
+  };
   /** Null: the key in the database. */
   readonly secretKey: string | null;
   readonly logLevel: LogLevel;
@@ -103,6 +113,12 @@ export function readConfig(env: Environment = process.env): Config {
     port: read('RUNPLANE_PORT', settings.RUNPLANE_PORT),
     roles: Object.freeze(read('RUNPLANE_ROLES', settings.RUNPLANE_ROLES)),
     authentication: auth === 'off' ? null : Object.freeze({ adminToken, external }),
+    access: Object.freeze({
+      origins: Object.freeze(read('RUNPLANE_ALLOWED_ORIGINS', settings.RUNPLANE_ALLOWED_ORIGINS) ?? []),
+      requestsPerMinute: read('RUNPLANE_REQUESTS_PER_MINUTE', settings.RUNPLANE_REQUESTS_PER_MINUTE),
+      streamsPerToken: read('RUNPLANE_STREAMS_PER_TOKEN', settings.RUNPLANE_STREAMS_PER_TOKEN),
+      trustedDocuments: read('RUNPLANE_TRUSTED_DOCUMENTS', settings.RUNPLANE_TRUSTED_DOCUMENTS),
+    }),
     secretKey: read('RUNPLANE_SECRET_KEY', settings.RUNPLANE_SECRET_KEY),
     logLevel: read('LOG_LEVEL', settings.LOG_LEVEL),
     dataDir: read('RUNPLANE_DATA_DIR', settings.RUNPLANE_DATA_DIR),

@@ -15,6 +15,7 @@ export function describeConfig(config: Config): string[] {
     `database timeouts: statement ${statement} ms, lock ${lock} ms, idle in transaction ${idleInTransaction} ms`,
     `secret key: ${config.secretKey === null ? 'in the database' : `set (${config.secretKey.length} chars)`}`,
     `authentication: ${describeAuthentication(config.authentication)}`,
+    `access: ${describeAccess(config.access)}`,
     `housekeeping: ${describeHousekeeping(config.housekeeping)}`,
     `log level: ${config.logLevel}`,
     ...config.risks.map((risk) => `warning: ${risk}`),
@@ -28,6 +29,16 @@ function describeAuthentication(authentication: Config['authentication']): strin
     'token',
     adminToken === null ? 'no admin token' : 'admin token set',
     ...(external ? [`tokens of ${external.issuer}`] : []),
+  ].join(', ');
+}
+
+function describeAccess(access: Config['access']): string {
+  const { origins, requestsPerMinute, streamsPerToken, trustedDocuments } = access;
+  return [
+    requestsPerMinute === 0 ? 'any number of requests' : `${requestsPerMinute} requests a minute and token`,
+    `${streamsPerToken} streams a token`,
+    origins.length === 0 ? 'no other sites' : `pages of ${origins.join(', ')}`,
+    trustedDocuments === null ? 'any document' : `only the documents of ${trustedDocuments}`,
   ].join(', ');
 }
 

@@ -93,6 +93,33 @@ const graphql = {
   BAD_REQUEST: { message: 'The request is no GraphQL request.', retryable: false },
   METHOD_NOT_ALLOWED: { message: 'The HTTP method does not fit; send mutations by POST.', retryable: false },
   UNSUPPORTED_MEDIA_TYPE: { message: 'The body must be sent as application/json.', retryable: false },
+  NOT_ACCEPTABLE: {
+    message: 'What the Accept header asks for is not what this can be answered as.',
+    retryable: false,
+  },
+  DOCUMENT_NOT_TRUSTED: {
+    message: 'Only the documents of a list are executed here, and this is none of them.',
+    retryable: false,
+  },
+  TOO_MANY_REQUESTS: {
+    message: 'The credential sends more requests than it may; Retry-After says when to go on.',
+    retryable: true,
+  },
+  TOO_MANY_STREAMS: {
+    message: 'The token has as many streams open as it may; close one first.',
+    retryable: true,
+  },
+  QUERY_TOO_LARGE: { message: 'The document has more tokens than it may have.', retryable: false },
+  QUERY_TOO_DEEP: { message: 'The operation is nested deeper than it may be.', retryable: false },
+  QUERY_TOO_EXPENSIVE: {
+    message: 'The answer may have more values than it may cost; extensions.actual is the cost.',
+    retryable: false,
+  },
+  TOO_MANY_ALIASES: { message: 'The document has more aliases than it may have.', retryable: false },
+  TOO_MANY_ROOT_FIELDS: {
+    message: 'The operation has more root fields than it may have.',
+    retryable: false,
+  },
   GRAPHQL_PARSE_FAILED: { message: 'The document is no GraphQL.', retryable: false },
   GRAPHQL_VALIDATION_FAILED: { message: 'The document does not fit the schema.', retryable: false },
   OPERATION_RESOLUTION_FAILURE: {

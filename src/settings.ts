@@ -1,4 +1,5 @@
 import { isIPv4 } from 'node:net';
+import { limits } from './domain/limits.ts';
 
 const roles = ['api', 'scheduler', 'ingest', 'page'] as const;
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
@@ -103,6 +104,32 @@ export const settings = {
     meaning: 'The claim of its tokens that has the scopes, as READ or runplane:read.',
     parse: (text) => text,
   } satisfies SettingWithDefault<string>,
+  RUNPLANE_ALLOWED_ORIGINS: {
+    default: null,
+    values: 'a comma-separated list of origins such as https://console.example',
+    meaning:
+      'Origins of other sites whose pages may use the API from a browser (CORS), with tokens of their own; none by default.',
+    parse: parseOrigins,
+  } satisfies Setting<string[]>,
+  RUNPLANE_REQUESTS_PER_MINUTE: integer(
+    0,
+    10_000_000,
+    120_000,
+    'Requests a minute that one token may send to this process, in any rhythm; 0 is no limit.',
+  ),
+  RUNPLANE_STREAMS_PER_TOKEN: integer(
+    1,
+    1_000_000,
+    limits.streamsOfToken,
+    'Streams that one token may have open on this process.',
+  ),
+  RUNPLANE_TRUSTED_DOCUMENTS: {
+    default: null,
+    values: 'a path',
+    meaning:
+      'File of the only GraphQL documents that are executed: one JSON object of SHA-256 hashes and documents.',
+    parse: (text) => (text.includes('\0') ? undefined : text),
+  } satisfies Setting<string>,
   RUNPLANE_SECRET_KEY: {
     default: null,
     values: 'at least 32 characters',
@@ -178,3 +205,10 @@ function isIssuer(text: string): boolean {
 
 export const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));
+
+function parseOrigins(text: string): string[] | undefined {
+  const origins = text.split(',').map((origin) => origin.trim());
+  return origins.every((origin) => URL.canParse(origin) && new URL(origin).origin === origin)
+    ? origins
+    : undefined;
+}

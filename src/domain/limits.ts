@@ -3,6 +3,15 @@ export const limits = {
   bodyBytes: 1024 * 1024,
   /** Bodies whose every root field is reportResult(s) may be this large. */
   resultBodyBytes: 8 * 1024 * 1024,
+  /** Of a GraphQL document, and of what its operations ask for. */
+  queryTokens: 5000,
+  queryDepth: 20,
+  queryAliases: 50,
+  queryRootFields: 20,
+  /** Values that an answer may have: a page counts for as many as were asked for. */
+  queryCost: 200_000,
+  /** Entries of a list that no argument bounds, as far as the cost is concerned. */
+  assumedListSize: 10,
   batch: 1000,
   stepsOfJob: 100,
   spawnedByResult: 1000,
@@ -35,6 +44,7 @@ export const limits = {
   slots: 1000,
   page: 200,
   defaultPage: 50,
+  streamsOfToken: 100,
   streamBufferEvents: 256,
   streamBufferBytes: 256 * 1024,
   errorMessageBytes: 8192,

@@ -1,8 +1,9 @@
 import type { IncomingMessage } from 'node:http';
-import { Kind, OperationTypeNode, parse } from 'graphql';
+import type { DocumentNode } from 'graphql';
 import type { Authority, Credentials } from '../domain/credential.ts';
 import { isUnavailable } from '../domain/unavailable.ts';
 import { HttpError } from './http-error.ts';
+import { hasOnlyRootFields } from './root-fields.ts';
 
 export const sessionCookie = 'runplane_session';
 
@@ -42,28 +43,15 @@ export async function orUnavailable<T>(check: Promise<T> | T): Promise<T> {
 }
 
 /** Refuses an operation without a credential, unless lease tokens are all that it needs. */
-export function requireSignedIn({ viewer }: Authority, query: string | null): void {
-  if (!viewer.signedIn && !(query !== null && needsOnlyLeaseTokens(query))) throw unauthenticated();
+export function requireSignedIn({ viewer }: Authority, document: DocumentNode | null): void {
+  if (!viewer.signedIn && !(document && hasOnlyRootFields(document, byLeaseToken))) throw unauthenticated();
 }
 
 const byLeaseToken = new Set(['extendLeases', 'reportResult', 'reportResults', 'appendAttemptEvents']);
 
-function needsOnlyLeaseTokens(query: string): boolean {
-  try {
-    const { definitions } = parse(query, { maxLexicalTokens: 10_000, noLocation: true });
-    return definitions.every(
-      (definition) =>
-        definition.kind === Kind.FRAGMENT_DEFINITION ||
-        (definition.kind === Kind.OPERATION_DEFINITION &&
-          definition.operation === OperationTypeNode.MUTATION &&
-          definition.selectionSet.selections.every(
-            (field) => field.kind === Kind.FIELD && byLeaseToken.has(field.name.value),
-          )),
-    );
-  } catch {
-    return false;
-  }
-}
+/** Whether a request acts by the cookie of a page, which a browser sends along by itself. */
+export const hasSession = (request: IncomingMessage): boolean =>
+  request.headers.authorization === undefined && cookieOf(request) !== null;
 
 /** The value of the session cookie. */
 export function cookieOf(request: IncomingMessage): string | null {

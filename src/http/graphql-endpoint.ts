@@ -1,14 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { GraphQLSchema } from 'graphql';
-import { createYoga, type Plugin } from 'graphql-yoga';
-import type { Authority, Credentials } from '../domain/credential.ts';
+import { type GraphQLSchema, OperationTypeNode } from 'graphql';
+import type { Authority } from '../domain/credential.ts';
 import type { GraphQLContext } from '../graphql/context.ts';
 import { maskError } from '../graphql/errors.ts';
-import { authenticate, requireSignedIn } from './authentication.ts';
+import { type AdmissionOptions, admit } from './admission.ts';
+import { Documents } from './documents.ts';
 import { answerAsEventStream, type OpenStreams } from './event-stream.ts';
 import { HttpError } from './http-error.ts';
-import { operationOf, operationOfUrl, readBody } from './operation-request.ts';
+import { createJsonAnswers } from './json-answers.ts';
+import type { Execution } from './operation-results.ts';
+import { answerCors } from './origins.ts';
+import { cannotExecute, type PreparedOperation, prepareOperation } from './prepared-operation.ts';
+import { StreamCap } from './stream-cap.ts';
+import type { TrustedDocuments } from './trusted-documents.ts';
 
 export interface RequestInfo {
   requestId: string;
@@ -19,11 +24,23 @@ export interface RequestInfo {
   authority: Authority;
 }
 
+/** What clients may do over HTTP, as the settings have it. */
+export interface HttpAccess {
+  /** Of other sites whose pages may use the API. */
+  origins: ReadonlySet<string>;
+  /** Of one token, on this process; 0 is no limit. */
+  requestsPerMinute: number;
+  streamsPerToken: number;
+  /** The only documents that are executed; null: any. */
+  trustedDocuments: TrustedDocuments | null;
+}
+
 export interface GraphQLEndpointOptions {
   schema: GraphQLSchema;
   createContext: (request: RequestInfo) => GraphQLContext;
   openStreams: OpenStreams;
-  credentials: Credentials;
+  admission: AdmissionOptions;
+  access: HttpAccess;
   log: { error(fields: object, message: string): void };
 }
 
@@ -32,69 +49,65 @@ export function createGraphQLEndpoint({
   schema,
   createContext,
   openStreams,
-  credentials,
+  admission,
+  access,
   log,
 }: GraphQLEndpointOptions): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
-  const yoga = createYoga<{ info: RequestInfo }>({
-    schema,
-    context: ({ info }) => createContext(info),
-    graphqlEndpoint: '/graphql',
-    graphiql: false,
-    landingPage: false,
-    multipart: false,
-    cors: false,
-    batching: false,
-    logging: false,
-    plugins: [maskWithRequestId(log)],
-    // What fails outside of the execution has no context to take the id from.
-    maskedErrors: { maskError: (error) => maskError(error, randomUUID(), log) },
-  });
+  const { origins } = admission;
+  const preparation = {
+    documents: new Documents(schema),
+    trusted: access.trustedDocuments,
+    authenticationOff: origins.authenticationOff,
+  };
+  const streams = new StreamCap(access.streamsPerToken);
+  const answerAsJson = createJsonAnswers(schema, log);
+
+  /** Throws the errors of an operation that cannot be executed. */
+  const executionOf = (prepared: PreparedOperation, context: GraphQLContext): Execution => {
+    const { document, definition, errors, request } = prepared;
+    if (!document || !definition || errors.length > 0) throw cannotExecute(errors);
+    return {
+      definition,
+      args: {
+        schema,
+        document,
+        contextValue: context,
+        variableValues: request.variables,
+        operationName: request.operationName,
+      },
+      maskError: (error) => maskError(error, context.requestId, log),
+      hideSuggestions: !context.viewer.signedIn,
+    };
+  };
 
   return async (request, response) => {
-    const lastEventId = request.headers['last-event-id'];
-    const authority = await authenticate(request, credentials);
-    const info: RequestInfo = {
-      authority,
-      requestId: randomUUID(),
-      signal: signalOfLeaving(response),
-      lastEventId: typeof lastEventId === 'string' && lastEventId !== '' ? lastEventId : null,
-    };
-    if (!URL.canParse(`http://${request.headers.host ?? 'localhost'}/`)) {
-      throw new HttpError(400, 'BAD_REQUEST', 'The Host header names no host.');
-    }
-    const body = request.method === 'POST' ? await readBody(request) : null;
-    // The same faults get the same answers, whatever reads the request then.
-    const operation =
-      body !== null ? operationOf(body) : request.method === 'GET' ? operationOfUrl(request) : null;
-    requireSignedIn(authority, operation?.query ?? null);
-    if (acceptsOnlyEventStream(request)) {
-      if (!operation)
-        throw new HttpError(405, 'METHOD_NOT_ALLOWED', 'Use POST, or GET for queries and subscriptions.');
-      await answerAsEventStream(
-        request,
-        response,
-        operation,
-        createContext(info),
-        { schema, maskError: (error) => maskError(error, info.requestId, log) },
-        openStreams,
-      );
+    if (answerCors(request, response, origins)) return;
+    const authority = await admit(request, admission);
+    const prepared = await prepareOperation(request, authority, preparation);
+    const context = createContext(requestInfo(request, response, authority));
+    if (!wantsEventStream(request, prepared)) {
+      await answerAsJson(request, response, { prepared, context });
       return;
     }
-    if (body !== null) Object.assign(request, { body });
-    await yoga.handle(request, response, { info });
+    const execution = executionOf(prepared, context);
+    const free = streams.take(authority.viewer.tokenId);
+    try {
+      await answerAsEventStream(response, execution, openStreams);
+    } finally {
+      free();
+    }
   };
 }
 
-/** Masks the errors of a result under the id of its request, which the log has too. */
-const maskWithRequestId = (log: GraphQLEndpointOptions['log']): Plugin<GraphQLContext> => ({
-  onExecute: ({ args }) => ({
-    onExecuteDone: ({ result, setResult }) => {
-      if (!('errors' in result) || !result.errors) return;
-      const { requestId } = args.contextValue;
-      setResult({ ...result, errors: result.errors.map((error) => maskError(error, requestId, log)) });
-    },
-  }),
-});
+function requestInfo(request: IncomingMessage, response: ServerResponse, authority: Authority): RequestInfo {
+  const lastEventId = request.headers['last-event-id'];
+  return {
+    authority,
+    requestId: randomUUID(),
+    signal: signalOfLeaving(response),
+    lastEventId: typeof lastEventId === 'string' && lastEventId !== '' ? lastEventId : null,
+  };
+}
 
 const signalOfLeaving = (response: ServerResponse) => (): AbortSignal => {
   const left = new AbortController();
@@ -105,7 +118,11 @@ const signalOfLeaving = (response: ServerResponse) => (): AbortSignal => {
   return left.signal;
 };
 
-const acceptsOnlyEventStream = (request: IncomingMessage): boolean => {
+/** A subscription has no other form; everything else has it where nothing else is accepted. */
+function wantsEventStream(request: IncomingMessage, { definition }: PreparedOperation): boolean {
   const accept = request.headers.accept ?? '';
-  return accept.includes('text/event-stream') && !accept.includes('application/json');
-};
+  if (accept.includes('text/event-stream') && !accept.includes('application/json')) return true;
+  if (definition?.operation !== OperationTypeNode.SUBSCRIPTION) return false;
+  if (accept.includes('text/event-stream')) return true;
+  throw new HttpError(406, 'NOT_ACCEPTABLE', 'Ask for a subscription with Accept: text/event-stream.');
+}

@@ -1,11 +1,26 @@
+import type { GraphQLError } from 'graphql';
+import type { ErrorCode } from '../errors.ts';
+
+/** What an error tells besides its code, as extensions, and the seconds after which it is worth another try. */
+export interface HttpErrorDetails {
+  extensions?: Readonly<Record<string, unknown>>;
+  retryAfterSeconds?: number;
+  /** What the answer lists, where that is more than one error or has places in the document. */
+  errors?: readonly GraphQLError[];
+  /** Further headers of the answer. */
+  headers?: Readonly<Record<string, string>>;
+}
+
 /** A request that is refused before GraphQL sees it. */
 export class HttpError extends Error {
   readonly status: number;
-  readonly code: string;
+  readonly code: ErrorCode;
+  readonly details: HttpErrorDetails;
 
-  constructor(status: number, code: string, message: string) {
+  constructor(status: number, code: ErrorCode, message: string, details: HttpErrorDetails = {}) {
     super(message);
     this.status = status;
     this.code = code;
+    this.details = details;
   }
 }

@@ -1,11 +1,17 @@
+import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { Credentials } from '../domain/credential.ts';
+import { errors } from '../errors.ts';
+import type { AdmissionOptions } from './admission.ts';
 import type { OpenStreams } from './event-stream.ts';
 import { createGraphQLEndpoint, type GraphQLEndpointOptions } from './graphql-endpoint.ts';
 import { HttpError } from './http-error.ts';
+import { RequestRate } from './request-rate.ts';
 import { answerSession } from './session.ts';
 
-export interface HttpServerOptions extends Omit<GraphQLEndpointOptions, 'openStreams'> {
+export interface HttpServerOptions extends Omit<GraphQLEndpointOptions, 'openStreams' | 'admission'> {
+  credentials: Credentials;
   host: string;
   port: number;
   version: string;
@@ -27,14 +33,21 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   const { log } = options;
   const openStreams: OpenStreams = new Set();
   const started = performance.now();
-  const answerGraphQL = createGraphQLEndpoint({ ...options, openStreams });
+  const { access, credentials } = options;
+  const admission: AdmissionOptions = {
+    credentials,
+    // Without authentication everybody is signed in, by being able to reach the server.
+    origins: { origins: access.origins, authenticationOff: credentials.none.viewer.signedIn },
+    rate: new RequestRate(access.requestsPerMinute),
+  };
+  const answerGraphQL = createGraphQLEndpoint({ ...options, admission, openStreams });
 
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     switch (pathOf(request)) {
       case '/graphql':
         return answerGraphQL(request, response);
       case '/session':
-        return answerSession(request, response, options.credentials);
+        return answerSession(request, response, admission);
       case '/healthz':
         return sendJson(response, 200, {
           status: 'ok',
@@ -59,19 +72,14 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
 
   const server = createServer((request, response) => {
     answer(request, response).catch((error: unknown) => {
-      if (!(error instanceof HttpError)) log.error({ error: String(error) }, 'a request failed');
+      const refusal = error instanceof HttpError ? error : failed(error, log);
       if (response.headersSent) {
         response.destroy();
         return;
       }
-      const { status, code, message } =
-        error instanceof HttpError
-          ? error
-          : new HttpError(500, 'INTERNAL_SERVER_ERROR', 'Something went wrong here.');
       // What was not read of the body cannot be told from a next request.
       if (!request.complete) response.setHeader('connection', 'close');
-      if (status === 401) response.setHeader('www-authenticate', 'Bearer realm="runplane"');
-      sendJson(response, status, { errors: [{ message, extensions: { code } }] });
+      sendRefusal(response, refusal);
     });
   });
   server.keepAliveTimeout = 65_000;
@@ -103,6 +111,30 @@ async function listen(server: Server, { host, port }: { host: string; port: numb
 }
 
 const pathOf = (request: IncomingMessage): string => (request.url ?? '/').split('?', 1)[0] ?? '/';
+
+/** Of a failure that nothing expected, clients get the number under which the log has it. */
+function failed(error: unknown, log: HttpServerOptions['log']): HttpError {
+  const requestId = randomUUID();
+  log.error(
+    { requestId, error: error instanceof Error ? (error.stack ?? error.message) : String(error) },
+    'a request failed',
+  );
+  return new HttpError(500, 'INTERNAL_SERVER_ERROR', errors.INTERNAL_SERVER_ERROR.message, {
+    extensions: { requestId },
+  });
+}
+
+function sendRefusal(response: ServerResponse, { status, code, message, details }: HttpError): void {
+  if (status === 401) response.setHeader('www-authenticate', 'Bearer realm="runplane"');
+  const { extensions, headers, retryAfterSeconds } = details;
+  if (retryAfterSeconds !== undefined) {
+    response.setHeader('retry-after', String(Math.max(1, Math.ceil(retryAfterSeconds))));
+  }
+  for (const [name, value] of Object.entries(headers ?? {})) response.setHeader(name, value);
+  sendJson(response, status, {
+    errors: details.errors ?? [{ message, extensions: { code, ...extensions } }],
+  });
+}
 
 function sendJson(response: ServerResponse, status: number, body: object): void {
   response.writeHead(status, { 'content-type': 'application/json; charset=utf-8' });

@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Credentials } from '../domain/credential.ts';
+import { type AdmissionOptions, addressOf } from './admission.ts';
 import { bearerToken, cookieOf, orUnavailable, sessionCookie, unauthenticated } from './authentication.ts';
 import { readJsonBody } from './body.ts';
 import { HttpError } from './http-error.ts';
+import { checkOrigin } from './origins.ts';
 
 /**
  * Signs a page in and out: a token becomes a cookie that scripts cannot read. The token comes in a header or a JSON body,
@@ -11,19 +12,20 @@ import { HttpError } from './http-error.ts';
 export async function answerSession(
   request: IncomingMessage,
   response: ServerResponse,
-  credentials: Credentials,
+  { credentials, origins, rate }: AdmissionOptions,
 ): Promise<void> {
   // Nobody's page signs somebody in or out of ours.
-  if (request.headers['sec-fetch-site'] === 'cross-site') {
-    throw new HttpError(403, 'CSRF_REFUSED', 'Sessions are opened and closed by pages of this server only.');
-  }
+  checkOrigin(request, origins, true);
   switch (request.method) {
     case 'POST': {
       const token = bearerToken(request) ?? (await tokenInBody(request));
       const session = await orUnavailable(credentials.openSession(token));
       if (session) setCookie(request, response, session.cookie, session.seconds);
       // Where nobody is asked for a credential, nobody needs a session.
-      else if (!credentials.none.viewer.signedIn) throw unauthenticated();
+      else if (!credentials.none.viewer.signedIn) {
+        rate.take(addressOf(request));
+        throw unauthenticated();
+      }
       break;
     }
     case 'DELETE': {

@@ -1,11 +1,29 @@
+import type { GraphQLSchema } from 'graphql';
 import type { Credentials } from '../../src/domain/credential.ts';
 import { buildSchema } from '../../src/graphql/schema.ts';
+import type { HttpAccess } from '../../src/http/graphql-endpoint.ts';
 import { type HttpServer, startHttpServer } from '../../src/http/server.ts';
 import { createLoaders } from '../../src/read/loaders.ts';
 import { createRead } from '../../src/read/read.ts';
 import { ControlPlane, type ControlPlaneOptions, quiet } from './control-plane.ts';
 
 const schema = buildSchema();
+
+export interface TestServerOptions extends ControlPlaneOptions {
+  access?: Partial<HttpAccess>;
+  /** Default: authentication is off. */
+  credentials?: Credentials;
+  log?: Pick<typeof quiet, 'error'>;
+  /** Default: that of the product. */
+  schema?: GraphQLSchema;
+}
+
+const access: HttpAccess = {
+  origins: new Set(),
+  requestsPerMinute: 0,
+  streamsPerToken: 100,
+  trustedDocuments: null,
+};
 
 export interface TestServer {
   plane: ControlPlane;
@@ -23,17 +41,16 @@ export interface TestServer {
 }
 
 /** A real HTTP server on a free port, over the services of a database of its own. */
-export async function startTestServer(
-  options: ControlPlaneOptions & { credentials?: Credentials } = {},
-): Promise<TestServer> {
+export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   const plane = await ControlPlane.start(options);
   const read = createRead(plane.database.db);
   const http = await startHttpServer({
     host: '127.0.0.1',
     port: 0,
     version: '0.0.0-test',
-    schema,
-    log: quiet,
+    schema: options.schema ?? schema,
+    log: options.log ?? quiet,
+    access: { ...access, ...options.access },
     credentials: options.credentials ?? plane.services.credentials,
     notReady: () => Promise.resolve([]),
     createContext: (request) => ({

@@ -1,0 +1,83 @@
+import { type DocumentNode, GraphQLError, type GraphQLSchema, parse, validate } from 'graphql';
+import { limits } from '../domain/limits.ts';
+import type { ErrorCode } from '../errors.ts';
+import { findExceededLimit } from '../graphql/query-limits.ts';
+import { HttpError } from './http-error.ts';
+
+type Variables = Readonly<Record<string, unknown>>;
+
+const kept = 500;
+const keptChars = 20_000;
+
+/** Parses, measures and validates GraphQL documents: the same way for all transports. */
+export class Documents {
+  readonly #schema: GraphQLSchema;
+  /** What was valid once stays so: clients send few different documents, over and over. */
+  readonly #valid = new Map<string, DocumentNode>();
+
+  constructor(schema: GraphQLSchema) {
+    this.#schema = schema;
+  }
+
+  /** An error is returned where the text is no GraphQL; a text that is too long is refused. */
+  parse(query: string): DocumentNode | GraphQLError {
+    const known = this.#valid.get(query);
+    if (known) return known;
+    try {
+      return parse(query, { maxLexicalTokens: limits.queryTokens });
+    } catch (error) {
+      if (error instanceof RangeError) return nestedTooDeep();
+      if (!(error instanceof GraphQLError)) throw error;
+      if (/ more tha[nt] \d+ tokens/.test(error.message)) {
+        const message = `The document has more than ${limits.queryTokens} tokens.`;
+        throw new HttpError(400, 'QUERY_TOO_LARGE', message, { extensions: { limit: limits.queryTokens } });
+      }
+      return withCode(error, 'GRAPHQL_PARSE_FAILED');
+    }
+  }
+
+  /**
+   * Why a parsed document cannot be executed; beyond a limit it is refused at once. Limits come first: what
+   * validation takes grows faster than the document.
+   */
+  validate(
+    query: string,
+    document: DocumentNode,
+    variables: Variables | null,
+    hideSuggestions: boolean,
+  ): readonly GraphQLError[] {
+    const exceeded = findExceededLimit(this.#schema, document, variables);
+    if (exceeded) {
+      const { code, message, limit, actual } = exceeded;
+      throw new HttpError(400, code, message, { extensions: { limit, actual } });
+    }
+    if (this.#valid.get(query) !== document) {
+      const errors = this.#validate(document, hideSuggestions);
+      if (errors.length > 0) return errors.map((error) => withCode(error, 'GRAPHQL_VALIDATION_FAILED'));
+    }
+    if (query.length <= keptChars) this.#keep(query, document);
+    return [];
+  }
+
+  #validate(document: DocumentNode, hideSuggestions: boolean): readonly GraphQLError[] {
+    try {
+      return validate(this.#schema, document, undefined, { hideSuggestions });
+    } catch (error) {
+      if (error instanceof RangeError) return [nestedTooDeep()];
+      throw error;
+    }
+  }
+
+  #keep(query: string, document: DocumentNode): void {
+    this.#valid.delete(query);
+    this.#valid.set(query, document);
+    const [oldest] = this.#valid.keys();
+    if (this.#valid.size > kept && oldest !== undefined) this.#valid.delete(oldest);
+  }
+}
+
+const nestedTooDeep = (): GraphQLError =>
+  new GraphQLError('The document is nested too deep.', { extensions: { code: 'GRAPHQL_PARSE_FAILED' } });
+
+const withCode = ({ message, nodes, source, positions }: GraphQLError, code: ErrorCode): GraphQLError =>
+  new GraphQLError(message, { nodes, source, positions, extensions: { code } });

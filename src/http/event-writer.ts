@@ -1,0 +1,45 @@
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+
+/** Longest time that a client may leave what was sent to it unread. */
+const stalledMs = 60_000;
+
+/** Writes an event stream no faster than its client reads. */
+export class EventWriter {
+  readonly #response: ServerResponse;
+
+  constructor(response: ServerResponse) {
+    this.#response = response;
+  }
+
+  get closed(): boolean {
+    return this.#response.destroyed || this.#response.writableEnded;
+  }
+
+  open(): void {
+    this.#response.writeHead(200, {
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-cache, no-transform',
+      'x-accel-buffering': 'no',
+      connection: 'keep-alive',
+    });
+    // Spread out, so that the clients of a replica that stops do not come back all at once.
+    this.#response.write(`retry: ${1000 + Math.floor(Math.random() * 2000)}\n\n`);
+  }
+
+  /** Settles when the client took it: a slow client slows only its own stream. One that stands still is left. */
+  async write(text: string): Promise<void> {
+    if (this.closed || this.#response.write(text)) return;
+    const left = new AbortController();
+    const closed = (): void => left.abort();
+    const stalled = setTimeout(() => this.#response.destroy(), stalledMs);
+    this.#response.once('close', closed);
+    await once(this.#response, 'drain', { signal: left.signal }).catch(() => {});
+    this.#response.off('close', closed);
+    clearTimeout(stalled);
+  }
+
+  end(text = ''): void {
+    if (!this.closed) this.#response.end(text);
+  }
+}

@@ -1,0 +1,91 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { GraphQLError, type GraphQLSchema } from 'graphql';
+import { createYoga, type Plugin } from 'graphql-yoga';
+import type { GraphQLContext } from '../graphql/context.ts';
+import { maskError } from '../graphql/errors.ts';
+import type { PreparedOperation } from './prepared-operation.ts';
+import { findVariableFaults } from './variable-faults.ts';
+
+interface JsonAnswer {
+  prepared: PreparedOperation;
+  context: GraphQLContext;
+}
+
+export type AnswerAsJson = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  answer: JsonAnswer,
+) => Promise<void>;
+
+interface ErrorLog {
+  error(fields: object, message: string): void;
+}
+
+/** Answers prepared operations as JSON. Yoga executes, and knows the media types and statuses of GraphQL over HTTP. */
+export function createJsonAnswers(schema: GraphQLSchema, log: ErrorLog): AnswerAsJson {
+  const yoga = createYoga<JsonAnswer>({
+    schema,
+    context: ({ context }) => context,
+    graphqlEndpoint: '/graphql',
+    graphiql: false,
+    landingPage: false,
+    multipart: false,
+    cors: false,
+    batching: false,
+    logging: false,
+    parserAndValidationCache: false,
+    plugins: [takePrepared, maskWithRequestId(log)],
+    // What fails outside of the execution has no context to take the id from.
+    maskedErrors: { maskError: (error) => maskError(error, randomUUID(), log) },
+  });
+  return async (request, response, answer) => {
+    const { query, operationName, variables, extensions } = answer.prepared.request;
+    if (request.method === 'POST')
+      Object.assign(request, { body: { query, operationName, variables, extensions } });
+    await yoga.handle(request, response, answer);
+  };
+}
+
+/** What was read, parsed and validated is not read, parsed and validated again. */
+const takePrepared: Plugin<JsonAnswer, JsonAnswer> = {
+  onParams: ({ context, setParams }) => {
+    const { query, operationName, variables } = context.prepared.request;
+    setParams({ query, operationName: operationName ?? undefined, variables: variables ?? undefined });
+  },
+  onParse: ({ context, setParseFn }) => {
+    const { document, errors } = context.prepared;
+    setParseFn(() => {
+      if (!document) throw withStatus(errors[0] ?? new GraphQLError('The document is no GraphQL.'));
+      return document;
+    });
+  },
+  onValidate: ({ context, setValidationFn }) => {
+    setValidationFn(() => context.prepared.errors.map(withStatus));
+  },
+};
+
+/** 400, but 200 where application/json is asked for, as the specification has it. */
+const withStatus = (error: GraphQLError): GraphQLError =>
+  new GraphQLError(error.message, {
+    nodes: error.nodes,
+    source: error.source,
+    positions: error.positions,
+    extensions: { ...error.extensions, http: { spec: true, status: 400 } },
+  });
+
+/** Masks the errors of a result under the id of its request, which the log has too. */
+const maskWithRequestId = (log: ErrorLog): Plugin<GraphQLContext> => ({
+  onExecute: ({ args }) => ({
+    onExecuteDone: ({ result, setResult }) => {
+      if (!('errors' in result) || !result.errors) return;
+      const { requestId, viewer } = args.contextValue;
+      const faults = findVariableFaults(result, !viewer.signedIn);
+      if (faults) {
+        setResult({ errors: faults.map(withStatus) });
+        return;
+      }
+      setResult({ ...result, errors: result.errors.map((error) => maskError(error, requestId, log)) });
+    },
+  }),
+});

@@ -1,0 +1,111 @@
+import {
+  createSourceEventStream,
+  type ExecutionArgs,
+  type ExecutionResult,
+  execute,
+  type GraphQLError,
+  type OperationDefinitionNode,
+  OperationTypeNode,
+} from 'graphql';
+import { cannotExecute } from './prepared-operation.ts';
+import { findVariableFaults } from './variable-faults.ts';
+
+export interface StreamedResult {
+  result: ExecutionResult;
+  /** Position in the change log that a client resumes after; null: the stream has none. */
+  cursor: string | null;
+}
+
+export interface Execution {
+  args: ExecutionArgs;
+  definition: OperationDefinitionNode;
+  /** Turns whatever an iterator or resolver threw into what a client may see. */
+  maskError: (error: unknown) => GraphQLError;
+  hideSuggestions: boolean;
+}
+
+/**
+ * What an operation answers, one result after the other. It never throws: what an iterator throws is the last result.
+ * It ends at once when it is told to, also while its source waits or would wait for ever.
+ */
+export class OperationResults implements AsyncIterableIterator<StreamedResult> {
+  readonly #execution: Execution;
+  #source: AsyncIterator<unknown, unknown> | null = null;
+  #only: ExecutionResult | null = null;
+  #ended = false;
+  #stopWaiting: (() => void) | null = null;
+
+  private constructor(execution: Execution) {
+    this.#execution = execution;
+  }
+
+  /** Refuses an operation whose variables are wrong. */
+  static async start(execution: Execution): Promise<OperationResults> {
+    const results = new OperationResults(execution);
+    await results.#start();
+    const faults = results.#only && findVariableFaults(results.#only, execution.hideSuggestions);
+    if (faults) throw cannotExecute(faults);
+    return results;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async next(): Promise<IteratorResult<StreamedResult>> {
+    if (this.#ended) return { done: true, value: undefined };
+    if (this.#only) return this.#last(this.#only);
+    try {
+      const event = await this.#nextEvent();
+      if (this.#ended || !event || event.done) return await this.return();
+      const result = await execute({ ...this.#execution.args, rootValue: event.value });
+      return { done: false, value: { result: this.#masked(result), cursor: cursorOf(event.value) } };
+    } catch (error) {
+      return this.#last({ errors: [this.#execution.maskError(error)] });
+    }
+  }
+
+  return(): Promise<IteratorReturnResult<undefined>> {
+    if (!this.#ended) {
+      this.#ended = true;
+      this.#stopWaiting?.();
+      // A source that is busy answers later, or never: nobody waits for it, but its fault goes to the log.
+      Promise.resolve(this.#source?.return?.()).catch(this.#execution.maskError);
+    }
+    return Promise.resolve({ done: true, value: undefined });
+  }
+
+  async #start(): Promise<void> {
+    const { args, definition } = this.#execution;
+    if (definition.operation !== OperationTypeNode.SUBSCRIPTION) {
+      this.#only = this.#masked(await execute(args));
+      return;
+    }
+    const source = await createSourceEventStream(args);
+    if (Symbol.asyncIterator in source) this.#source = source[Symbol.asyncIterator]();
+    else this.#only = this.#masked(source);
+  }
+
+  /** Undefined: it was told to end meanwhile. */
+  #nextEvent(): Promise<IteratorResult<unknown, unknown> | undefined> {
+    return new Promise((resolve, reject) => {
+      this.#stopWaiting = () => resolve(undefined);
+      this.#source?.next().then(resolve, reject);
+    });
+  }
+
+  #last(result: ExecutionResult): IteratorYieldResult<StreamedResult> {
+    void this.return();
+    return { done: false, value: { result, cursor: null } };
+  }
+
+  #masked(result: ExecutionResult): ExecutionResult {
+    const { maskError } = this.#execution;
+    return { ...result, ...(result.errors && { errors: result.errors.map((error) => maskError(error)) }) };
+  }
+}
+
+const cursorOf = (value: unknown): string | null =>
+  typeof value === 'object' && value !== null && 'cursor' in value && typeof value.cursor === 'string'
+    ? value.cursor
+    : null;

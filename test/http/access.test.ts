@@ -1,0 +1,293 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import {
+  type Authority,
+  anonymous,
+  authenticationOff,
+  type Credentials,
+} from '../../src/domain/credential.ts';
+
+import { startTestServer, type TestServer, type TestServerOptions } from '../support/server.ts';
+
+let server: TestServer;
+const start = async (options: TestServerOptions = {}): Promise<void> => {
+  server = await startTestServer(options);
+};
+afterEach(() => server.stop());
+
+const { none: local } = authenticationOff;
+const tokens = new Map<string, Authority>(
+  ['tok_one', 'tok_two'].map((tokenId) => [tokenId, { ...local, viewer: { ...local.viewer, tokenId } }]),
+);
+/** Each token is its own id; a session is the token that it holds. */
+const credentials: Credentials = {
+  none: anonymous,
+  ofToken: (token) => Promise.resolve(tokens.get(token) ?? null),
+  ofSession: (cookie) => Promise.resolve(tokens.get(cookie) ?? null),
+  openSession: () => Promise.resolve(null),
+  closeSession: () => Promise.resolve(),
+};
+
+const json = { 'content-type': 'application/json' };
+const one = { authorization: 'Bearer tok_one' };
+const session = { cookie: 'runplane_session=tok_one' };
+const question = JSON.stringify({ query: '{ viewer { name } }' });
+const post = (headers: Record<string, string>, body = question) =>
+  fetch(server.url, { method: 'POST', headers: { ...json, ...headers }, body });
+const get = (query: string, headers: Record<string, string>) =>
+  fetch(`${server.url}?query=${encodeURIComponent(query)}`, { headers });
+const codeOf = async (response: Response): Promise<unknown> =>
+  ((await response.json()) as { errors?: { extensions: { code: string } }[] }).errors?.[0]?.extensions.code;
+
+describe('a request that a browser sends', () => {
+  test.each([
+    [
+      'from another site with a session',
+      { ...session, 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' },
+    ],
+    [
+      'from another site without a credential',
+      { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' },
+    ],
+    [
+      'from another site with a token',
+      { ...one, 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' },
+    ],
+    ['from a sister site', { ...session, 'sec-fetch-site': 'same-site', origin: 'https://other.example' }],
+    [
+      'from another site, when the browser tells only its origin',
+      { ...session, origin: 'https://evil.example' },
+    ],
+    ['from a page without an origin', { ...session, origin: 'null' }],
+    [
+      'from a listed site with the session of this one',
+      { ...session, 'sec-fetch-site': 'cross-site', origin: 'https://console.example' },
+    ],
+  ])('%s is refused', async (_, headers) => {
+    await start({ credentials, access: { origins: new Set(['https://console.example']) } });
+    for (const response of [await post(headers), await get('{ viewer { name } }', headers)]) {
+      expect(response.status).toBe(403);
+      expect(await codeOf(response)).toBe('CSRF_REFUSED');
+    }
+  });
+
+  test('from its own site with a session is answered', async () => {
+    await start({ credentials });
+    const own = { ...session, 'sec-fetch-site': 'same-origin', origin: server.http.url };
+    expect((await post(own)).status).toBe(200);
+    expect((await post({ ...session, origin: server.http.url })).status).toBe(200);
+    expect((await get('{ viewer { name } }', own)).status).toBe(200);
+  });
+
+  test('from a page loaded under a name that an attacker made lead here is refused without authentication', async () => {
+    await start();
+    const rebound = { host: 'evil.example', 'sec-fetch-site': 'same-origin' };
+    const { request } = await import('node:http');
+    const status = await new Promise((resolve, reject) => {
+      const sent = request(server.url, { method: 'POST', headers: { ...json, ...rebound } }, (response) => {
+        response.resume();
+        resolve(response.statusCode);
+      });
+      sent.on('error', reject);
+      sent.end(question);
+    });
+    expect(status).toBe(403);
+    expect((await post({ 'sec-fetch-site': 'same-origin' })).status).toBe(200);
+  });
+});
+
+describe('CORS', () => {
+  const preflight = (origin: string) =>
+    fetch(server.url, {
+      method: 'OPTIONS',
+      headers: {
+        origin,
+        'access-control-request-method': 'POST',
+        'access-control-request-headers': 'authorization,content-type',
+      },
+    });
+
+  test('is closed', async () => {
+    await start({ credentials });
+    const response = await preflight('https://console.example');
+    expect(response.status).toBe(403);
+    expect(response.headers.get('access-control-allow-origin')).toBeNull();
+  });
+
+  test('is opened for the origins of a list', async () => {
+    await start({ credentials, access: { origins: new Set(['https://console.example']) } });
+    const response = await preflight('https://console.example');
+    expect(response.status).toBe(204);
+    expect(response.headers.get('access-control-allow-origin')).toBe('https://console.example');
+    expect(response.headers.get('access-control-allow-credentials')).toBeNull();
+    expect((await preflight('https://evil.example')).headers.get('access-control-allow-origin')).toBeNull();
+
+    const answer = await post({ ...one, 'sec-fetch-site': 'cross-site', origin: 'https://console.example' });
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('access-control-allow-origin')).toBe('https://console.example');
+    expect(answer.headers.get('vary')).toContain('Origin');
+  });
+});
+
+describe('a program', () => {
+  test('needs no header beside its token', async () => {
+    await start({ credentials });
+    expect(await (await post(one)).json()).toEqual({ data: { viewer: { name: 'local' } } });
+  });
+
+  test.each([
+    ['text/plain', question],
+    ['application/x-www-form-urlencoded', 'query={viewer{name}}'],
+    [
+      'multipart/form-data; boundary=x',
+      '--x\r\ncontent-disposition: form-data; name="query"\r\n\r\n{viewer{name}}\r\n--x--',
+    ],
+    ['application/graphql', '{ viewer { name } }'],
+  ])('cannot send %s, which forms of other sites can', async (type, body) => {
+    await start({ credentials });
+    const response = await post({ ...one, 'content-type': type }, body);
+    expect(response.status).toBe(415);
+    expect(await codeOf(response)).toBe('UNSUPPORTED_MEDIA_TYPE');
+  });
+});
+
+describe('by GET', () => {
+  const watch = 'subscription { taskStatusChanged { cursor } }';
+  const stream = { accept: 'text/event-stream' };
+
+  test('a page of this server subscribes with its session', async () => {
+    await start({ credentials });
+    const response = await get(watch, { ...session, ...stream, 'sec-fetch-site': 'same-origin' });
+    expect(response.status).toBe(200);
+    expect(response.headers.get('content-type')).toContain('text/event-stream');
+    await response.body?.cancel();
+  });
+
+  test.each([
+    ['a subscription with a token', watch, { ...one, ...stream }, 405, 'METHOD_NOT_ALLOWED'],
+    [
+      'a subscription of another site',
+      watch,
+      { ...session, ...stream, 'sec-fetch-site': 'cross-site' },
+      403,
+      'CSRF_REFUSED',
+    ],
+    ['a subscription as JSON', watch, { ...session, 'sec-fetch-site': 'same-origin' }, 406, 'NOT_ACCEPTABLE'],
+    ['a mutation', 'mutation { cancelRun(runId: "run_x") { __typename } }', one, 405, 'METHOD_NOT_ALLOWED'],
+    [
+      'a mutation as a stream',
+      'mutation { cancelRun(runId: "run_x") { __typename } }',
+      { ...session, ...stream, 'sec-fetch-site': 'same-origin' },
+      405,
+      'METHOD_NOT_ALLOWED',
+    ],
+  ])('%s is refused', async (_, query, headers, status, code) => {
+    await start({ credentials });
+    const response = await get(query, headers);
+    expect(response.status).toBe(status);
+    expect(await codeOf(response)).toBe(code);
+  });
+});
+
+describe('who is not signed in', () => {
+  test('gets no introspection', async () => {
+    await start({ credentials });
+    for (const query of [
+      '{ __schema { types { name } } }',
+      'mutation { reportResult(input: {}) { __typename } } query Q { __schema { types { name } } }',
+    ]) {
+      const response = await post(
+        {},
+        JSON.stringify({ query, operationName: query.includes(' Q ') ? 'Q' : undefined }),
+      );
+      expect(response.status).toBe(401);
+    }
+  });
+
+  test.each(['application/json', 'application/graphql-response+json', 'text/event-stream'])(
+    'is not told what the schema has instead, with Accept: %s',
+    async (accept) => {
+      await start({ credentials });
+      const queries = [
+        { query: 'mutation { reportResult(input: { attemptIdd: "x" }) { __typenam } }' },
+        {
+          query:
+            'mutation { reportResult(input: { attemptId: "x", leaseToken: "x", status: COMPLETE }) { __typename } }',
+        },
+        {
+          query: 'mutation($input: ReportResultInput!) { reportResult(input: $input) { __typename } }',
+          variables: { input: { attemptId: 'x', leaseToken: 'x', statu: 'COMPLETED', status: 'COMPLETE' } },
+        },
+      ];
+      for (const operation of queries) {
+        const text = await (await post({ accept }, JSON.stringify(operation))).text();
+        expect(text).toContain('errors');
+        expect(text).not.toContain('Did you mean');
+        expect(await (await post({ ...one, accept }, JSON.stringify(operation))).text()).toContain(
+          'Did you mean',
+        );
+      }
+    },
+  );
+});
+
+describe('a token', () => {
+  test('may send so many requests a minute, on all paths together, and is told when to go on', async () => {
+    await start({ credentials, access: { requestsPerMinute: 3 } });
+    for (let i = 0; i < 3; i++) expect((await post(one)).status).toBe(200);
+    for (const response of [
+      await post(one),
+      await get('{ viewer { name } }', one),
+      await post({ ...one, accept: 'text/event-stream' }),
+    ]) {
+      expect(response.status).toBe(429);
+      expect(Number(response.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
+      expect(await response.json()).toMatchObject({
+        errors: [{ extensions: { code: 'TOO_MANY_REQUESTS', limit: 3 } }],
+      });
+    }
+    expect((await post({ authorization: 'Bearer tok_two' })).status).toBe(200);
+  });
+
+  test('cannot be guessed faster than it could be used', async () => {
+    await start({ credentials, access: { requestsPerMinute: 3 } });
+    const guess = () => post({ authorization: 'Bearer guessed' });
+    for (let i = 0; i < 3; i++) expect((await guess()).status).toBe(401);
+    expect((await guess()).status).toBe(429);
+    expect((await post(one)).status).toBe(200);
+  });
+
+  test('may have so many streams open, and another when one is closed', async () => {
+    await start({ credentials, access: { streamsPerToken: 2 } });
+    const watch = JSON.stringify({ query: 'subscription { taskStatusChanged { cursor } }' });
+    const open = async (headers: Record<string, string> = one) => {
+      const left = new AbortController();
+      const response = await fetch(server.url, {
+        method: 'POST',
+        headers: { ...json, ...headers, accept: 'text/event-stream' },
+        body: watch,
+        signal: left.signal,
+      });
+      return { response, leave: () => left.abort() };
+    };
+    const first = await open();
+    const second = await open();
+    expect([first.response.status, second.response.status]).toEqual([200, 200]);
+    const third = await open();
+    expect(third.response.status).toBe(429);
+    expect(await third.response.json()).toMatchObject({
+      errors: [{ extensions: { code: 'TOO_MANY_STREAMS', limit: 2 } }],
+    });
+    const other = await open({ authorization: 'Bearer tok_two' });
+    expect(other.response.status).toBe(200);
+    first.leave();
+    await expect
+      .poll(async () => {
+        const { response, leave } = await open();
+        leave();
+        return response.status;
+      })
+      .toBe(200);
+    second.leave();
+    other.leave();
+  });
+});
