@@ -50,7 +50,7 @@ export type TaskChanges = Changes<TaskChange>;
 export type RunChanges = Changes<RunChange>;
 
 // A change says what became of a task, not how the task is now: these fields have no meaning for it.
-const notOfTaskStreams = ['errorCodes', 'finishedAfter', 'finishedBefore'] as const;
+const notOfTaskStreams = ['waitingReasons', 'errorCodes', 'finishedAfter', 'finishedBefore'] as const;
 const notOfRunStreams = ['finishedAfter', 'finishedBefore'] as const;
 
 function refuse<Filter extends object>(

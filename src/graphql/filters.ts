@@ -3,7 +3,7 @@ import type { DeadLetterFilter } from '../read/dead-letters.ts';
 import type { RunFilter } from '../read/run-filter.ts';
 import type { TaskFilter } from '../read/task-filter.ts';
 import { builder } from './builder.ts';
-import { RunStatusEnum, TaskStatusEnum } from './enums.ts';
+import { RunStatusEnum, TaskStatusEnum, WaitingReasonEnum } from './enums.ts';
 import { badUserInput } from './errors.ts';
 import { toUuids } from './public-ids.ts';
 
@@ -28,6 +28,11 @@ export const TaskFilterInput = builder.inputRef<TaskFilter>('TaskFilter').implem
     statuses: t.field({
       type: [TaskStatusEnum],
       description: 'Statuses; on a stream those that a change leads to.',
+    }),
+    waitingReasons: t.field({
+      type: [WaitingReasonEnum],
+      description:
+        'Why they wait now, as Task.waiting tells it; a task that does not wait has no reason. Not on streams.',
     }),
     jobs: t.stringList({ description: 'Names of jobs.' }),
     steps: t.stringList({ description: 'Names of steps.' }),

@@ -14,6 +14,8 @@ export interface ListDefinition {
   /** Names list and order in cursors. */
   name: string;
   columns: string;
+  /** CTEs that from and the conditions need. */
+  with?: string;
   /** In a list of children, parent.id is the UUID of the one whose children they are. */
   from: string;
   key: readonly KeyColumn[];
@@ -116,7 +118,7 @@ class Places {
     const direction = list.descending === backward ? 'asc' : 'desc';
     const order = list.key.map(({ sql }) => `${sql} ${direction}`).join(', ');
     const key = list.key.map((column) => keyText(column)).join(', ');
-    const text = `
+    const text = `${withOf(list)}
 select parent.id as "parentId", x.* from ${source} cross join lateral (
   select y.*, row_number() over () as place from (
     select ${list.columns}, array[${key}] as "cursorKey" from ${list.from} where ${where.toString()}
@@ -133,7 +135,7 @@ select parent.id as "parentId", x.* from ${source} cross join lateral (
     const where = new Where();
     const source = this.#source(where);
     where.and(this.#beyond(where, bound, (side === 'after') === list.descending ? '>=' : '<='));
-    const text = `
+    const text = `${withOf(list)}
 select exists (select from ${source} cross join lateral (
   select from ${list.from} where ${where.toString()} limit 1) x) as found`;
     const [row] = await readRows<{ found: boolean }>(this.#db, { text, values: where.values });
@@ -169,6 +171,8 @@ select exists (select from ${source} cross join lateral (
     return `(${columns}) ${operator} (${values})`;
   }
 }
+
+const withOf = (list: ListDefinition): string => (list.with === undefined ? '' : `with ${list.with}`);
 
 const keyText = ({ sql, type }: KeyColumn): string =>
   type === 'time' ? `(extract(epoch from ${sql}) * 1000)::bigint::text` : `(${sql})::text`;

@@ -1,9 +1,14 @@
 import type { TaskChangeFilter } from '../changelog/types.ts';
 import { addLabelFilters } from './label-filter.ts';
+import { type WaitingReason, waitingReasons } from './waiting.sql.ts';
+import { agentFacts } from './waiting-facts.sql.ts';
+import { reasonOfListed, waitingTasksSql } from './waiting-tasks.sql.ts';
 import type { Where } from './where.ts';
 
 /** Which tasks are asked for, by what they are now as well. Fields are AND, entries of a list OR. Ids are UUIDs. */
 export interface TaskFilter extends Omit<TaskChangeFilter, 'not'> {
+  /** Why they wait; one that there cannot be matches nothing. */
+  waitingReasons?: readonly string[] | null;
   errorCodes?: readonly string[] | null;
   finishedAfter?: Date | null;
   finishedBefore?: Date | null;
@@ -23,11 +28,49 @@ export const tasksFrom = `runplane.tasks t
 
 export const taskStatus = `case when t.state <> 'OPEN' then t.state::text when l.task_id is null then 'ENQUEUED' else 'PROCESSING' end`;
 
-/** Adds the conditions of a filter on tasksFrom. */
-export function addTaskFilter(where: Where, filter: TaskFilter): void {
+export const knownReasons = (filter: TaskFilter): WaitingReason[] =>
+  waitingReasons.filter((reason) => filter.waitingReasons?.includes(reason));
+
+/** Where the tasks of a filter come from, and in which words it asks why they wait. */
+export interface TaskSource {
+  from: string;
+  with?: string;
+  reason: string;
+}
+
+const reasonsOf = (filter: TaskFilter): WaitingReason[] => [
+  ...knownReasons(filter),
+  ...(filter.not ? knownReasons(filter.not) : []),
+];
+
+/**
+ * For a filter that few tasks match, or whose matches are all read: by waiting reasons it begins with the tasks that
+ * wait for them. Without waiting reasons, just the tasks.
+ */
+export function tasksByReason(filter: TaskFilter): TaskSource {
+  const reasons = reasonsOf(filter);
+  const source = { from: tasksFrom, reason: 'waits.reason' };
+  if (reasons.length === 0) return source;
+  const waits = `left join ${waitingTasksSql(reasons)} waits(task_id, reason) on waits.task_id = t.id`;
+  return { ...source, from: `${tasksFrom} ${waits}` };
+}
+
+/** For a filter that many tasks match, or within a run: each task is asked why it waits, in the order of the list. */
+export function tasksInOrder(filter: TaskFilter): TaskSource {
+  const source = { from: tasksFrom, reason: reasonOfListed };
+  return reasonsOf(filter).length === 0 ? source : { ...source, with: agentFacts('true') };
+}
+
+/** Adds the conditions of a filter on its source. */
+export function addTaskFilter(where: Where, filter: TaskFilter, reason = 'waits.reason'): void {
   where.isOneOf('t.id', filter.ids, 'uuid');
   where.isOneOf('t.run_id', filter.runIds, 'uuid');
   where.isOneOf(taskStatus, filter.statuses);
+  if (filter.waitingReasons) {
+    const reasons = knownReasons(filter);
+    if (reasons.length === 0) where.and('false');
+    else where.isOneOf(reason, reasons);
+  }
   where.isOneOf('j.name', filter.jobs);
   where.isOneOf('t.step', filter.steps);
   where.isOneOf('a.name', filter.agents);
@@ -39,5 +82,5 @@ export function addTaskFilter(where: Where, filter: TaskFilter): void {
   where.between('t.created_at', filter.createdAfter, filter.createdBefore);
   where.between('t.finished_at', filter.finishedAfter, filter.finishedBefore);
   const { not } = filter;
-  if (not) where.not((inner) => addTaskFilter(inner, not));
+  if (not) where.not((inner) => addTaskFilter(inner, not, reason));
 }

@@ -7,7 +7,8 @@ import { ReadError } from './errors.ts';
 import { type ListDefinition, readChildLists, readList } from './list.ts';
 import type { Page, PageArgs } from './page.ts';
 import { readById, readRows } from './query.ts';
-import { addTaskFilter, type TaskFilter, taskStatus, tasksFrom } from './task-filter.ts';
+import { addTaskFilter, type TaskFilter, taskStatus, tasksFrom, tasksInOrder } from './task-filter.ts';
+import { tasksOfPage } from './tasks-of-page.ts';
 import type { Where } from './where.ts';
 
 /** A task without its payloads. */
@@ -180,20 +181,19 @@ export class TaskQuestions {
       const message = `${order} needs a filter whose statuses are only COMPLETED, FAILED or CANCELLED.`;
       throw new ReadError('BAD_USER_INPUT', message, 'orderBy');
     }
-    return readList(
-      this.#db,
-      { list: orders[order], filter, conditions: (where) => addTaskFilter(where, filter) },
-      page,
-    );
+    const { conditions, ...source } = await tasksOfPage(this.#db, filter, order.startsWith('CREATED'));
+    return readList(this.#db, { list: { ...orders[order], ...source }, filter, conditions }, page);
   }
 
   /** Tasks of runs, in the order of their steps. */
   ofRuns(runIds: readonly string[], filter: TaskFilter, page: PageArgs): Promise<Map<string, Page<TaskRow>>> {
+    const { reason, ...source } = tasksInOrder(filter);
     const conditions = (where: Where): void => {
       where.and('t.run_id = parent.id');
-      addTaskFilter(where, filter);
+      addTaskFilter(where, filter, reason);
     };
-    return readChildLists(this.#db, { list: ofRun, filter, conditions }, runIds, page);
+    const list = { ...ofRun, ...source };
+    return readChildLists(this.#db, { list, filter, conditions }, runIds, page);
   }
 
   dependenciesOf(taskIds: readonly string[], page: PageArgs): Promise<Map<string, Page<TaskRow>>> {

@@ -1,21 +1,6 @@
 import type { Database } from '../db/pool.ts';
 import { readById } from './query.ts';
-import { type ThrottleRoom, type WaitingRow, waitingSql } from './waiting.sql.ts';
-
-export type WaitingReason =
-  | 'DEPENDENCY'
-  | 'NOT_BEFORE'
-  | 'RETRY_BACKOFF'
-  | 'QUEUE_PAUSED'
-  | 'AGENT_PAUSED'
-  | 'NO_WORKER'
-  | 'POOL_BUSY'
-  | 'CONCURRENCY_LIMIT'
-  | 'TOKEN_BUDGET'
-  | 'REQUEST_RATE'
-  | 'PROVIDER_BACKOFF'
-  | 'SERIAL_KEY'
-  | 'BEHIND_OTHERS';
+import { type WaitingReason, type WaitingRow, waitingSql } from './waiting.sql.ts';
 
 /** Why a task does not run. */
 export interface Waiting {
@@ -26,86 +11,49 @@ export interface Waiting {
   until: Date | null;
 }
 
-/**
- * Names one reason, the first that would have to end: what the task itself waits for, then what someone stopped, then
- * what is full, then whether anyone is there to do it.
- */
-function explainWaiting(row: WaitingRow): Waiting {
-  const since = row.readyAt ?? row.behindKeySince ?? row.delayedSince ?? row.createdAt;
-  const because = (reason: WaitingReason, detail: string, until: Date | null = null): Waiting => ({
-    reason,
-    detail,
-    since,
-    until,
-  });
-  if (row.blocked) return because('DEPENDENCY', `It waits for: ${(row.missingSteps ?? []).join(', ')}.`);
-  if (row.delayReason !== null && row.delayIsOver === false) {
-    const detail =
-      row.delayReason === 'NOT_BEFORE' ? 'It was asked for later.' : 'It is repeated after a failed attempt.';
-    return because(row.delayReason, detail, row.availableAt);
+/** The reason in words, and when it ends. */
+function explain(row: WaitingRow): Pick<Waiting, 'detail' | 'until'> {
+  const { agent, throttle } = row;
+  const because = (detail: string, until: Date | null = null) => ({ detail, until });
+  switch (row.reason) {
+    case 'DEPENDENCY':
+      return because(`It waits for: ${(row.missingSteps ?? []).join(', ')}.`);
+    case 'NOT_BEFORE':
+      return because('It was asked for later.', row.availableAt);
+    case 'RETRY_BACKOFF':
+      return because('It is repeated after a failed attempt.', row.availableAt);
+    case 'SERIAL_KEY':
+      return because(`An earlier task of serial key ${row.serialKey} is not over.`);
+    case 'QUEUE_PAUSED':
+      return because(`Queue ${row.queue} is paused.`);
+    case 'AGENT_PAUSED':
+      return because(`Agent ${agent} is paused.`);
+    case 'PROVIDER_BACKOFF':
+      return because(`Throttle ${row.backoff} is held back by its provider.`, row.backoffUntil);
+    case 'CONCURRENCY_LIMIT':
+      return because(
+        row.stopped
+          ? `Agent ${agent} runs ${row.agentUsed} of ${row.agentLimit} tasks.`
+          : `Throttle ${throttle} has ${row.tasks} of ${row.taskLimit} tasks.`,
+      );
+    case 'REQUEST_RATE':
+      return because(`Throttle ${throttle} has used up its requests for now.`, row.throttleUntil);
+    case 'TOKEN_BUDGET':
+      return because(explainTokens(row), row.throttleUntil);
+    case 'NO_WORKER':
+      return because(`No live worker asks for tasks of agent ${agent}.`);
+    case 'POOL_BUSY':
+      return because(`All slots that serve agent ${agent} are taken by running tasks.`);
+    case 'BEHIND_OTHERS':
+      return because('It is its turn after the tasks before it.');
   }
-  if (row.behindKeySince !== null)
-    return because('SERIAL_KEY', `An earlier task of serial key ${row.serialKey} is not over.`);
-  if (row.queuePaused) return because('QUEUE_PAUSED', `Queue ${row.queue} is paused.`);
-  if (row.agentPaused) return because('AGENT_PAUSED', `Agent ${row.agent} is paused.`);
-  const backoff = row.throttles.find((throttle) => throttle.backoffUntil !== null);
-  if (backoff)
-    return because(
-      'PROVIDER_BACKOFF',
-      `Throttle ${backoff.name} is held back by its provider.`,
-      time(backoff.backoffUntil),
-    );
-  if (row.agentLimit !== null && row.agentUsed >= row.agentLimit) {
-    return because(
-      'CONCURRENCY_LIMIT',
-      `Agent ${row.agent} runs ${row.agentUsed} of ${row.agentLimit} tasks.`,
-    );
-  }
-  for (const throttle of row.throttles) {
-    const full = explainThrottle(throttle);
-    if (full) return because(full.reason, full.detail, full.until);
-  }
-  if (!row.served) return because('NO_WORKER', `No live worker asks for tasks of agent ${row.agent}.`);
-  if (!row.hasSlot)
-    return because('POOL_BUSY', `All slots that serve agent ${row.agent} are taken by running tasks.`);
-  return because('BEHIND_OTHERS', 'It is its turn after the tasks before it.');
 }
 
-const time = (text: string | null): Date | null => (text === null ? null : new Date(text));
-
-/** What of a throttle is used up for this task, by the rules of the claim. */
-function explainThrottle(throttle: ThrottleRoom): Pick<Waiting, 'reason' | 'detail' | 'until'> | null {
-  const { name, taskLimit, tasks, requestRoom, tokenLimit, tokenRoom, tokensNeeded } = throttle;
-  if (taskLimit !== null && tasks >= taskLimit) {
-    return {
-      reason: 'CONCURRENCY_LIMIT',
-      detail: `Throttle ${name} has ${tasks} of ${taskLimit} tasks.`,
-      until: null,
-    };
-  }
-  if (requestRoom !== null && requestRoom <= 0) {
-    return {
-      reason: 'REQUEST_RATE',
-      detail: `Throttle ${name} has used up its requests for now.`,
-      until: time(throttle.requestsUntil),
-    };
-  }
-  if (tokenLimit === null || tokenRoom === null) return null;
-  if (tokenLimit === 0 || tokensNeeded > tokenRoom) {
-    return {
-      reason: 'TOKEN_BUDGET',
-      detail: `Throttle ${name} has ${Math.max(0, tokenRoom)} of ${tokenLimit} tokens left in its minute; this task needs ${tokensNeeded}.`,
-      until: time(throttle.tokensUntil),
-    };
-  }
-  if (!throttle.passes) {
-    return {
-      reason: 'TOKEN_BUDGET',
-      detail: `Throttle ${name} keeps its tokens for a larger task that has waited too long to be passed.`,
-      until: null,
-    };
-  }
-  return null;
+function explainTokens({ throttle, tokenLimit, tokenRoom, tokensNeeded }: WaitingRow): string {
+  const room = tokenRoom ?? 0;
+  return tokenLimit === 0 || (tokensNeeded ?? 0) > room
+    ? `Throttle ${throttle} has ${Math.max(0, room)} of ${tokenLimit} tokens left in its minute; this task needs ${tokensNeeded}.`
+    : `Throttle ${throttle} keeps its tokens for a larger task that has waited too long to be passed.`;
 }
 
 export class WaitingQuestions {
@@ -118,6 +66,8 @@ export class WaitingQuestions {
   /** Tasks that do not wait are absent. */
   async ofTasks(ids: readonly string[]): Promise<Map<string, Waiting>> {
     const rows = await readById<WaitingRow>(this.#db, 'waiting-of-tasks', waitingSql, ids);
-    return new Map([...rows].map(([id, row]) => [id, explainWaiting(row)]));
+    return new Map(
+      [...rows].map(([id, row]) => [id, { reason: row.reason, since: row.since, ...explain(row) }]),
+    );
   }
 }

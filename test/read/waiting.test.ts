@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createRead, type Read } from '../../src/read/read.ts';
 import { actor, ControlPlane } from '../support/control-plane.ts';
+import { waitingOf } from '../support/waiting.ts';
 
 let plane: ControlPlane;
 let read: Read;
@@ -20,7 +21,7 @@ const taskOf = async (runId: string, step = 'a'): Promise<string> => {
 };
 const reasonOf = async (runId: string, step = 'a') => {
   const id = await taskOf(runId, step);
-  return (await read.waiting.ofTasks([id])).get(id) ?? null;
+  return (await waitingOf(plane.database.db, id)) ?? null;
 };
 /** A worker is heard of, and takes what there is. */
 const work = (limit = 1) => plane.claim(['a'], limit);

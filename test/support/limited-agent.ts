@@ -1,10 +1,10 @@
 import { beforeEach } from 'vitest';
 import type { Assignment } from '../../src/dispatch/types.ts';
 import type { SaveThrottleInput } from '../../src/operator/types.ts';
-import { createRead } from '../../src/read/read.ts';
 import type { ModelUsageInput } from '../../src/result/types.ts';
 import { stopClock } from './clock.ts';
 import { actor, ControlPlane } from './control-plane.ts';
+import { waitingOf } from './waiting.ts';
 
 /** For stories of the agent llm under the throttle api, on a clock that only they move. */
 export function limitedAgent() {
@@ -58,9 +58,7 @@ export function limitedAgent() {
     const [task] = await plane.rows<{ id: string }>('select id from runplane.tasks where run_id = $1', [
       runId,
     ]);
-    const waiting = (await createRead(plane.database.db).waiting.ofTasks([task?.id ?? ''])).get(
-      task?.id ?? '',
-    );
+    const waiting = await waitingOf(plane.database.db, task?.id ?? '');
     const seconds = waiting?.until && (waiting.until.getTime() - now.getTime()) / 1000;
     return waiting && { reason: waiting.reason, seconds };
   };
