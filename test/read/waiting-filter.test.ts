@@ -57,7 +57,7 @@ afterAll(() => plane.stop());
 
 const list = async (filter: TaskFilter, order: TaskOrder = 'CREATED_ASC') =>
   (await read.tasks.list(filter, order, {})).edges.map(({ node }) => node.id);
-const named = async (filter: TaskFilter) => (await list(filter)).map((id) => names.get(id)).sort();
+const named = async (filter: TaskFilter) => (await list(filter)).map((id) => names.get(id) ?? '').sort();
 
 test('each reason finds what waits for it and nothing else', async () => {
   await waitingOf(plane.database.db, '');
