@@ -9,6 +9,31 @@ CREATE TYPE "runplane"."logged_status" AS ENUM('BLOCKED', 'ENQUEUED', 'PROCESSIN
 CREATE TYPE "runplane"."run_status" AS ENUM('QUEUED', 'RUNNING', 'CANCELLING', 'COMPLETED', 'FAILED', 'CANCELLED');--> statement-breakpoint
 CREATE TYPE "runplane"."step_condition" AS ENUM('DEPENDENCIES_COMPLETED', 'DEPENDENCIES_FINISHED');--> statement-breakpoint
 CREATE TYPE "runplane"."task_state" AS ENUM('BLOCKED', 'OPEN', 'COMPLETED', 'FAILED', 'CANCELLED');--> statement-breakpoint
+CREATE TABLE "runplane"."attempt_event_counts" (
+	"attempt_id" uuid PRIMARY KEY NOT NULL,
+	"last_sequence" integer DEFAULT 0 NOT NULL,
+	"bytes" bigint DEFAULT 0 NOT NULL,
+	"sanitized" boolean DEFAULT false NOT NULL,
+	CONSTRAINT "attempt_event_counts_range" CHECK ("runplane"."attempt_event_counts"."last_sequence" >= 0 and "runplane"."attempt_event_counts"."bytes" >= 0)
+);
+--> statement-breakpoint
+CREATE TABLE "runplane"."attempt_events" (
+	"run_id" uuid NOT NULL,
+	"xid" "xid8" DEFAULT pg_current_xact_id() NOT NULL,
+	"id" bigint GENERATED ALWAYS AS IDENTITY (sequence name "runplane"."attempt_events_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"seen_before" "xid8" DEFAULT pg_snapshot_xmax(pg_current_snapshot()) NOT NULL,
+	"task_id" uuid NOT NULL,
+	"attempt_id" uuid NOT NULL,
+	"sequence" integer NOT NULL,
+	"type" text NOT NULL,
+	"at" timestamp (3) with time zone NOT NULL,
+	"data" jsonb,
+	"bytes" integer NOT NULL,
+	CONSTRAINT "attempt_events_run_id_xid_id_pk" PRIMARY KEY("run_id","xid","id"),
+	CONSTRAINT "attempt_events_by_attempt" UNIQUE("attempt_id","sequence"),
+	CONSTRAINT "attempt_events_sequence" CHECK ("runplane"."attempt_events"."sequence" >= 1)
+);
+--> statement-breakpoint
 CREATE TABLE "runplane"."agent_throttles" (
 	"agent_id" uuid NOT NULL,
 	"throttle_id" uuid NOT NULL,
@@ -554,6 +579,7 @@ CREATE TABLE "runplane"."runs" (
 	"started_at" timestamp (3) with time zone,
 	"cancel_requested_at" timestamp (3) with time zone,
 	"finished_at" timestamp (3) with time zone,
+	"events_deleted_xid" "xid8",
 	CONSTRAINT "runs_priority" CHECK ("runplane"."runs"."priority" between -1000 and 1000),
 	CONSTRAINT "runs_tasks" CHECK ("runplane"."runs"."blocked_tasks" >= 0 and "runplane"."runs"."open_tasks" >= "runplane"."runs"."blocked_tasks" and "runplane"."runs"."total_tasks" >= "runplane"."runs"."open_tasks"),
 	CONSTRAINT "runs_finished" CHECK (("runplane"."runs"."finished_at" is not null) = ("runplane"."runs"."status" in ('COMPLETED', 'FAILED', 'CANCELLED'))),
@@ -612,6 +638,7 @@ ALTER TABLE "runplane"."routes" ADD CONSTRAINT "routes_job_id_jobs_id_fk" FOREIG
 ALTER TABLE "runplane"."materialization_inputs" ADD CONSTRAINT "materialization_inputs_materialization_id_materializations_id_fk" FOREIGN KEY ("materialization_id") REFERENCES "runplane"."materializations"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "runplane"."materialization_inputs" ADD CONSTRAINT "materialization_inputs_input_id_materializations_id_fk" FOREIGN KEY ("input_id") REFERENCES "runplane"."materializations"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "runplane"."materializations" ADD CONSTRAINT "materializations_asset_id_assets_id_fk" FOREIGN KEY ("asset_id") REFERENCES "runplane"."assets"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+CREATE INDEX "attempt_events_by_task" ON "runplane"."attempt_events" USING btree ("task_id","xid","id");--> statement-breakpoint
 CREATE UNIQUE INDEX "agent_throttles_by_throttle" ON "runplane"."agent_throttles" USING btree ("throttle_id","agent_id");--> statement-breakpoint
 CREATE INDEX "knowledge_events_by_type" ON "runplane"."knowledge_events" USING btree ("event_type");--> statement-breakpoint
 CREATE INDEX "knowledge_events_by_correlation" ON "runplane"."knowledge_events" USING btree ("correlation_id");--> statement-breakpoint

@@ -60,6 +60,7 @@ export interface Config {
       readonly runs: number;
       readonly events: number;
       readonly changeLog: number;
+      readonly attemptEvents: number;
       readonly audit: number;
     };
   };
@@ -145,6 +146,10 @@ export function readConfig(env: Environment = process.env): Config {
         runs: read('RUNPLANE_RETENTION_RUNS_DAYS', settings.RUNPLANE_RETENTION_RUNS_DAYS),
         events: read('RUNPLANE_RETENTION_EVENTS_DAYS', settings.RUNPLANE_RETENTION_EVENTS_DAYS),
         changeLog: read('RUNPLANE_RETENTION_CHANGE_LOG_DAYS', settings.RUNPLANE_RETENTION_CHANGE_LOG_DAYS),
+        attemptEvents: read(
+          'RUNPLANE_RETENTION_ATTEMPT_EVENTS_DAYS',
+          settings.RUNPLANE_RETENTION_ATTEMPT_EVENTS_DAYS,
+        ),
         audit: read('RUNPLANE_RETENTION_AUDIT_DAYS', settings.RUNPLANE_RETENTION_AUDIT_DAYS),
       }),
     }),

@@ -45,10 +45,10 @@ function describeAccess(access: Config['access']): string {
 function describeHousekeeping({ on, thresholdSeconds, retentionDays }: Config['housekeeping']): string {
   if (!on) return 'off';
   const kept = (days: number): string => (days === 0 ? 'for ever' : `${days} days`);
-  const { runs, events, changeLog, audit } = retentionDays;
+  const { runs, events, changeLog, attemptEvents, audit } = retentionDays;
   return (
     `after ${thresholdSeconds} s; keeps runs ${kept(runs)}, events ${kept(events)}, ` +
-    `the change log ${kept(changeLog)}, audit entries ${kept(audit)}`
+    `the change log ${kept(changeLog)}, attempt events ${kept(attemptEvents)}, audit entries ${kept(audit)}`
   );
 }
 

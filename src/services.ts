@@ -1,5 +1,11 @@
+import {
+  type EventScope,
+  type LoggedEvent,
+  readEventsSince,
+} from './changelog/attempt-events/read-events.sql.ts';
 import { createChangeLog } from './changelog/change-log.ts';
 import { LogReader } from './changelog/log-reader.ts';
+import { readSince } from './changelog/read-changes.sql.ts';
 import { Signal } from './changelog/signal.ts';
 import type { ChangeLog } from './changelog/types.ts';
 import { type AuthenticationOptions, CredentialStore } from './credentials/credentials.ts';
@@ -20,7 +26,9 @@ import { createActions } from './operator/actions.ts';
 import { type ApiTokens, createApiTokens } from './operator/api-tokens.ts';
 import { createConfiguration } from './operator/configuration.ts';
 import type { Actions, Configuration } from './operator/types.ts';
+import { AttemptEventRecorder } from './result/attempt-events/attempt-events.ts';
 import { ResultRecorder } from './result/results.ts';
+import type { AttemptEvents } from './result/types.ts';
 import type { Duty } from './scheduler/duty.ts';
 import { createEstimator } from './scheduler/estimator.ts';
 import { createMover } from './scheduler/mover.ts';
@@ -57,6 +65,7 @@ export interface Services {
   dispatch: PullDispatch;
   inline: InlineDispatch | null;
   results: ResultRecorder;
+  attemptEvents: AttemptEvents;
   configuration: Configuration;
   actions: Actions;
   apiTokens: ApiTokens;
@@ -85,9 +94,25 @@ export async function startServices(options: ServicesOptions): Promise<Services>
   const onError = (error: unknown, duty: string): void =>
     log.error({ error: String(error), duty }, 'a background duty failed and is repeated');
 
-  const reader = new LogReader(db, signal, (error) => onError(error, 'change log reader'));
+  const reader = new LogReader({
+    db,
+    readSince: (snapshot) => readSince(db, snapshot),
+    onSignal: (listener) => signal.onChange(listener),
+    onError: (error) => onError(error, 'change log reader'),
+  });
+  const eventReader = new LogReader<LoggedEvent, EventScope>({
+    db,
+    readSince: (snapshot, scopes) => readEventsSince(db, snapshot, scopes),
+    onSignal: (listener) => signal.onChange(listener, 'attemptEvents'),
+    onError: (error) => onError(error, 'attempt event reader'),
+  });
   const intake = createIntake({ db, installation, onCommit });
   const results = new ResultRecorder({ db, secretKey: installation.secretKey, onCommit });
+  const attemptEvents = new AttemptEventRecorder({
+    db,
+    secretKey: installation.secretKey,
+    onCommit: () => signal.changed('attemptEvents'),
+  });
   const heartbeats = new Heartbeats(heartbeatDb);
   const workers = new WorkerRegistry(db);
   const ready = new ReadyWatch({ db, signal, onError });
@@ -141,7 +166,7 @@ export async function startServices(options: ServicesOptions): Promise<Services>
     inline.start();
   }
 
-  const changeLog = createChangeLog(db, reader, installation.epoch);
+  const changeLog = createChangeLog({ db, reader, eventReader, epoch: installation.epoch });
   const drain = async (): Promise<void> => {
     dispatch.drain();
     changeLog.drain();
@@ -156,6 +181,7 @@ export async function startServices(options: ServicesOptions): Promise<Services>
     dispatch,
     inline,
     results,
+    attemptEvents,
     configuration: createConfiguration({ db, onCommit }),
     actions: createActions({ db, onCommit, epoch: installation.epoch }),
     changeLog,
@@ -164,8 +190,9 @@ export async function startServices(options: ServicesOptions): Promise<Services>
     drain,
     stop: async () => {
       await drain();
-      await Promise.all([intake.drained(), results.drained(), credentials?.stop()]);
+      await Promise.all([intake.drained(), results.drained(), attemptEvents.drained(), credentials?.stop()]);
       reader.stop();
+      eventReader.stop();
       await signal.stop();
       await Promise.all([db.close(), heartbeatDb.close()]);
     },

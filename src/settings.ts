@@ -184,6 +184,10 @@ export const settings = {
   RUNPLANE_RETENTION_RUNS_DAYS: days(30, 'Days that a run is kept after it ended'),
   RUNPLANE_RETENTION_EVENTS_DAYS: days(30, 'Days that an event is kept'),
   RUNPLANE_RETENTION_CHANGE_LOG_DAYS: days(7, 'Days that a change can be resumed from'),
+  RUNPLANE_RETENTION_ATTEMPT_EVENTS_DAYS: days(
+    7,
+    'Days that the events of attempts are kept after their run ended',
+  ),
   RUNPLANE_RETENTION_AUDIT_DAYS: days(365, 'Days that an audit entry is kept'),
   LOG_LEVEL: choice(logLevels, 'info', 'The least severe log lines that are written.'),
 } as const;

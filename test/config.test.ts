@@ -39,7 +39,7 @@ describe('readConfig', () => {
       housekeeping: {
         on: true,
         thresholdSeconds: 600,
-        retentionDays: { runs: 30, events: 30, changeLog: 7, audit: 365 },
+        retentionDays: { runs: 30, events: 30, changeLog: 7, attemptEvents: 7, audit: 365 },
       },
       risks: [expect.stringContaining('authentication is off')],
     });
@@ -68,6 +68,7 @@ describe('readConfig', () => {
       RUNPLANE_RETENTION_RUNS_DAYS: '1',
       RUNPLANE_RETENTION_EVENTS_DAYS: '2',
       RUNPLANE_RETENTION_CHANGE_LOG_DAYS: '3',
+      RUNPLANE_RETENTION_ATTEMPT_EVENTS_DAYS: '4',
       RUNPLANE_RETENTION_AUDIT_DAYS: '0',
       LOG_LEVEL: 'debug',
     });
@@ -93,7 +94,7 @@ describe('readConfig', () => {
       housekeeping: {
         on: false,
         thresholdSeconds: 60,
-        retentionDays: { runs: 1, events: 2, changeLog: 3, audit: 0 },
+        retentionDays: { runs: 1, events: 2, changeLog: 3, attemptEvents: 4, audit: 0 },
       },
     });
   });
@@ -274,7 +275,7 @@ describe('describeConfig', () => {
       'secret key: set (42 chars)',
       'authentication: token, admin token set, tokens of https://id.example.com',
       'access: 120000 requests a minute and token, 100 streams a token, no other sites, any document',
-      'housekeeping: after 600 s; keeps runs 30 days, events 30 days, the change log 7 days, audit entries 365 days',
+      'housekeeping: after 600 s; keeps runs 30 days, events 30 days, the change log 7 days, attempt events 7 days, audit entries 365 days',
       'log level: info',
     ]);
   });

@@ -1,36 +1,56 @@
 import type { Database } from '../db/pool.ts';
+import { nilUuid } from '../domain/ids.ts';
+import { findScope } from './attempt-events/event-scope.sql.ts';
+import { type EventScope, type LoggedEvent, readEventPage } from './attempt-events/read-events.sql.ts';
+import { ScopeEnd } from './attempt-events/scope-end.ts';
 import { readChangePage } from './change-page.ts';
-import { encodeCursor } from './cursor.ts';
+import { encodeCursor, type Position } from './cursor.ts';
 import { matchesRun, matchesTask } from './filters.ts';
 import type { LogReader } from './log-reader.ts';
 import { LongPolls } from './long-polls.ts';
-import { horizonOf, type LoggedChange, readSnapshot } from './read-changes.sql.ts';
+import { type LoggedChange, readPage } from './read-changes.sql.ts';
+import { horizonOf, readSnapshot } from './snapshot.ts';
+import { RunsEnd } from './stream-end.ts';
 import { Subscription } from './subscription.ts';
-import type { ChangeLog, RunChange, TaskChange } from './types.ts';
+import type { AttemptEvent, ChangeLog, RunChange, TaskChange } from './types.ts';
+
+/** Entries of the backlog that a stream reads together. */
+const streamPage = 200;
+
+export interface ChangeLogOptions {
+  db: Database;
+  reader: LogReader<LoggedChange>;
+  eventReader: LogReader<LoggedEvent, EventScope>;
+  epoch: string;
+}
 
 /** The change log as clients see it. */
-export function createChangeLog(
-  db: Database,
-  reader: LogReader,
-  epoch: string,
-): ChangeLog & { drain(): void } {
+export function createChangeLog({ db, reader, eventReader, epoch }: ChangeLogOptions): ChangeLog & {
+  drain(): void;
+} {
   const polls = new LongPolls();
   const log = { db, reader, epoch };
+  const stream = {
+    reader,
+    epoch,
+    scope: null,
+    readPage: (after: Position, snapshot: string) => readPage(db, after, snapshot, streamPage),
+  };
   return {
     currentCursor: async () => encodeCursor(epoch, { xid: horizonOf(await readSnapshot(db)), id: 0 }),
     taskChanges: (filter, after) =>
       new Subscription({
-        ...log,
+        ...stream,
         after,
         select: (change) => (matchesTask(filter, change) ? toTaskChange(change) : null),
-        untilRunsEnd: filter.runIds ?? null,
+        end: filter.runIds ? new RunsEnd(db, filter.runIds) : null,
       }),
     runChanges: (filter, after) =>
       new Subscription({
-        ...log,
+        ...stream,
         after,
         select: (change) => (matchesRun(filter, change) ? toRunChange(change) : null),
-        untilRunsEnd: filter.ids ?? null,
+        end: filter.ids ? new RunsEnd(db, filter.ids) : null,
       }),
     taskChangePage: (filter, { waitMs, clientGone, ...page }) => {
       const matches = (change: LoggedChange): boolean => matchesTask(filter, change);
@@ -44,9 +64,31 @@ export function createChangeLog(
         readChangePage({ ...log, ...page, matches, toChange: toRunChange }, end),
       );
     },
+    attemptEvents: async (of, after) => {
+      const scope = (await findScope(db, of)) ?? nowhere;
+      return new Subscription<LoggedEvent, AttemptEvent, EventScope>({
+        reader: eventReader,
+        scope,
+        readPage: (position, snapshot) => readEventPage(db, scope, position, snapshot),
+        epoch,
+        after,
+        select: (event) => (isOf(scope, event) ? event : null),
+        end: new ScopeEnd(db, reader, scope),
+      });
+    },
     drain: () => polls.drain(),
   };
 }
+
+/** Nothing happens there, and it is over. */
+const nowhere: EventScope = { runId: nilUuid, taskId: null, attemptId: null };
+
+const isOf = ({ runId, taskId, attemptId }: EventScope, event: LoggedEvent): boolean =>
+  attemptId === null
+    ? taskId === null
+      ? event.runId === runId
+      : event.taskId === taskId
+    : event.attemptId === attemptId;
 
 const toTaskChange = (change: LoggedChange): TaskChange => ({
   id: change.id,

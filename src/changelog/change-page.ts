@@ -10,12 +10,13 @@ import {
   type Position,
 } from './cursor.ts';
 import type { LiveSubscriber, LogReader } from './log-reader.ts';
-import { endOf, horizonOf, type LoggedChange, openIn, readPage } from './read-changes.sql.ts';
+import { type LoggedChange, readPage } from './read-changes.sql.ts';
+import { endOf, horizonOf, openIn } from './snapshot.ts';
 import type { Changes } from './types.ts';
 
 export interface ChangePageOptions<Change> {
   db: Database;
-  reader: LogReader;
+  reader: LogReader<LoggedChange>;
   epoch: string;
   /** Null: from the oldest change that is kept. */
   after: string | null;
@@ -42,7 +43,7 @@ export async function readChangePage<Change>(
   let position = given ?? logStart;
   for (;;) {
     const arrival = new Arrival(matches);
-    const snapshot = await reader.join(arrival);
+    const snapshot = await reader.join(arrival, null);
     try {
       if (given === null) throw expired(epoch, snapshot, 'of another database (or of before a restore)');
       if (position.xid > endOf(snapshot)) throw expired(epoch, snapshot, 'ahead of this database');
@@ -77,7 +78,7 @@ async function readFrom<Change>(
     const page = await readPage(db, position, snapshot, readAtOnce);
     if (after !== null && isBefore(deliveredTo(position), page.deletedTo))
       throw expired(epoch, snapshot, 'older than what is kept');
-    const matching = page.changes.filter((change) => matches(change) && !found.has(change.number));
+    const matching = page.entries.filter((change) => matches(change) && !found.has(change.number));
     const part = firstOf(matching, first - found.size, page.last);
     for (const change of part.changes) found.set(change.number, change);
     if (part.cutAt === null && (!page.full || page.last === null)) {
@@ -134,7 +135,7 @@ const expired = (epoch: string, snapshot: string, why: string): CursorError =>
   );
 
 /** Waits for a change that matches. */
-class Arrival implements LiveSubscriber {
+class Arrival implements LiveSubscriber<LoggedChange> {
   readonly #matches: (change: LoggedChange) => boolean;
   #came = false;
   #wake: (() => void) | null = null;

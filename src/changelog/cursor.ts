@@ -8,6 +8,16 @@ export interface Position {
   open?: readonly bigint[];
 }
 
+/** What a log has after a position. */
+export interface LogPage<Entry> {
+  entries: Entry[];
+  /** Of the last entry in order; null when the page is empty. */
+  last: Position | null;
+  full: boolean;
+  /** Entries up to here are deleted. */
+  deletedTo: Position;
+}
+
 /** Everything before it is delivered, without exceptions. */
 export const deliveredTo = (position: Position): Position =>
   position.open?.[0] === undefined ? position : { xid: position.open[0], id: 0 };

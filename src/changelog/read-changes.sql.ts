@@ -1,6 +1,6 @@
 import type { Queryable } from '../db/pool.ts';
 import { changeUuid } from '../domain/ids.ts';
-import type { Position } from './cursor.ts';
+import type { LogPage, Position } from './cursor.ts';
 
 /** An entry of the change log with what filters ask for. Names are those of now, statuses those of the change. */
 export interface LoggedChange {
@@ -83,7 +83,7 @@ const withId = (row: Omit<LoggedChange, 'id'>): LoggedChange => ({ ...row, id: c
 export async function readSince(
   db: Queryable,
   snapshot: string,
-): Promise<{ snapshot: string; changes: LoggedChange[] }> {
+): Promise<{ snapshot: string; entries: LoggedChange[] }> {
   const { rows } = await db.query<LoggedChange & { snapshot: string }>({
     name: 'changes-since',
     text: sinceSql,
@@ -91,7 +91,7 @@ export async function readSince(
   });
   return {
     snapshot: rows[0]?.snapshot ?? snapshot,
-    changes: rows.filter((row) => row.number !== null).map(withId),
+    entries: rows.filter((row) => row.number !== null).map(withId),
   };
 }
 
@@ -104,22 +104,13 @@ type PageRow = LoggedChange & {
   deletedNumber: number;
 };
 
-export interface Page {
-  changes: LoggedChange[];
-  /** Of the last entry in order; null when the page is empty. */
-  last: Position | null;
-  full: boolean;
-  /** Changes up to here are deleted. */
-  deletedTo: Position;
-}
-
 /** The next changes after a position, as a snapshot sees them. */
 export async function readPage(
   db: Queryable,
   after: Position,
   snapshot: string,
   limit: number,
-): Promise<Page> {
+): Promise<LogPage<LoggedChange>> {
   const { rows } = await db.query<PageRow>({
     name: 'changes-page',
     text: pageSql,
@@ -127,26 +118,9 @@ export async function readPage(
   });
   const [first] = rows;
   return {
-    changes: rows.filter((row) => row.number !== null).map(withId),
+    entries: rows.filter((row) => row.number !== null).map(withId),
     last: first?.lastXid ? { xid: BigInt(first.lastXid), id: first.lastNumber ?? 0 } : null,
     full: first?.pageSize === limit,
     deletedTo: { xid: BigInt(first?.deletedXid ?? 0), id: first?.deletedNumber ?? 0 },
   };
 }
-
-/** The snapshot now. */
-export async function readSnapshot(db: Queryable): Promise<string> {
-  const { rows } = await db.query<{ snapshot: string }>({
-    name: 'snapshot',
-    text: 'select pg_current_snapshot()::text as snapshot',
-  });
-  return rows[0]?.snapshot ?? '';
-}
-
-/** xmin:xmax:in-progress. Transactions before xmin are over. */
-export const horizonOf = (snapshot: string): bigint => BigInt(snapshot.split(':')[0] ?? 0);
-/** Transactions from here on had not begun. */
-export const endOf = (snapshot: string): bigint => BigInt(snapshot.split(':')[1] ?? 0);
-/** Those between that were under way, in ascending order. */
-export const openIn = (snapshot: string): bigint[] =>
-  (snapshot.split(':')[2] ?? '').split(',').filter(Boolean).map(BigInt);

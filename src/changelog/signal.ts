@@ -6,8 +6,25 @@ export interface SignalOptions {
   log: { warn(fields: object, message: string): void; info(fields: object, message: string): void };
 }
 
-const channel = 'runplane_changed';
-/** At most one NOTIFY in this time: a NOTIFY takes a lock that all committing writers would wait for. */
+/** What can be told of. What agents tell is far more, and concerns far fewer, than what becomes of tasks. */
+const channels = { changes: 'runplane_changed', attemptEvents: 'runplane_attempt_events' } as const;
+export type Topic = keyof typeof channels;
+const topics = Object.keys(channels) as Topic[];
+
+interface TopicState {
+  listeners: Set<() => void>;
+  localPending: boolean;
+  notifyTimer: NodeJS.Timeout | null;
+  lastNotify: number;
+}
+const quietTopic = (): TopicState => ({
+  listeners: new Set(),
+  localPending: false,
+  notifyTimer: null,
+  lastNotify: 0,
+});
+
+/** At most one NOTIFY of a topic in this time: a NOTIFY takes a lock that all committing writers would wait for. */
 const notifyEveryMs = 20;
 const proveAliveEveryMs = 10_000;
 const proveAliveTimeoutMs = 5_000;
@@ -20,12 +37,9 @@ const pollEveryWhileDeafMs = 1_000;
  */
 export class Signal {
   readonly #options: SignalOptions;
-  readonly #listeners = new Set<() => void>();
+  readonly #topics: Record<Topic, TopicState> = { changes: quietTopic(), attemptEvents: quietTopic() };
   #client: pg.Client | null = null;
   #stopped = false;
-  #localPending = false;
-  #notifyTimer: NodeJS.Timeout | null = null;
-  #lastNotify = 0;
   #pollTimer: NodeJS.Timeout | null = null;
   #reconnectTimer: NodeJS.Timeout | null = null;
   #aliveTimer: NodeJS.Timeout | null = null;
@@ -48,46 +62,57 @@ export class Signal {
 
   async stop(): Promise<void> {
     this.#stopped = true;
-    for (const timer of [this.#notifyTimer, this.#pollTimer, this.#reconnectTimer, this.#aliveTimer]) {
+    const untold = topics.filter((topic) => this.#topics[topic].notifyTimer);
+    const timers = [this.#pollTimer, this.#reconnectTimer, this.#aliveTimer];
+    for (const timer of [...timers, ...topics.map((topic) => this.#topics[topic].notifyTimer)]) {
       if (timer) clearTimeout(timer);
     }
     const client = this.#client;
     this.#client = null;
     // Work that was handed back at the end is what the others should hear of.
-    if (client && this.#notifyTimer) await this.#send(client, `notify ${channel}`).catch(() => {});
+    if (client)
+      for (const topic of untold) await this.#send(client, `notify ${channels[topic]}`).catch(() => {});
     await client?.end();
   }
 
   /** Calls back after commits, here or in another replica; many commits may be one call. */
-  onChange(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+  onChange(listener: () => void, topic: Topic = 'changes'): () => void {
+    const { listeners } = this.#topics[topic];
+    listeners.add(listener);
+    return () => listeners.delete(listener);
   }
 
   /** Something was committed by this process. */
-  changed(): void {
-    if (!this.#localPending) {
-      this.#localPending = true;
+  changed(topic: Topic = 'changes'): void {
+    const state = this.#topics[topic];
+    if (!state.localPending) {
+      state.localPending = true;
       setImmediate(() => {
-        this.#localPending = false;
-        this.#emit();
+        state.localPending = false;
+        this.#emit(topic);
       });
     }
-    if (this.#notifyTimer || this.#stopped) return;
-    const wait = Math.max(0, this.#lastNotify + notifyEveryMs - performance.now());
-    this.#notifyTimer = setTimeout(() => this.#notify(), wait);
+    if (state.notifyTimer || this.#stopped) return;
+    const wait = Math.max(0, state.lastNotify + notifyEveryMs - performance.now());
+    state.notifyTimer = setTimeout(() => this.#notify(topic), wait);
   }
 
-  #emit(): void {
-    for (const listener of this.#listeners) listener();
+  #emit(topic: Topic): void {
+    for (const listener of this.#topics[topic].listeners) listener();
   }
 
-  #notify(): void {
-    this.#notifyTimer = null;
-    this.#lastNotify = performance.now();
+  #emitAll(): void {
+    for (const topic of topics) this.#emit(topic);
+  }
+
+  #notify(topic: Topic): void {
+    const state = this.#topics[topic];
+    state.notifyTimer = null;
+    state.lastNotify = performance.now();
     const client = this.#client;
     // While there is no connection the others poll each second, as this process does.
-    if (client) this.#send(client, `notify ${channel}`).catch((error: unknown) => this.#lost(client, error));
+    if (client)
+      this.#send(client, `notify ${channels[topic]}`).catch((error: unknown) => this.#lost(client, error));
   }
 
   async #connect(): Promise<void> {
@@ -96,11 +121,12 @@ export class Signal {
     client.on('end', () => this.#lost(client, new Error('the connection ended')));
     client.on('notification', (message) => {
       // Our own was told locally before it was sent.
-      if (message.processId !== (client as pg.Client & { processID: number }).processID) this.#emit();
+      if (message.processId === (client as pg.Client & { processID: number }).processID) return;
+      for (const topic of topics) if (message.channel === channels[topic]) this.#emit(topic);
     });
     try {
       await client.connect();
-      await client.query(`listen ${channel}`);
+      for (const topic of topics) await client.query(`listen ${channels[topic]}`);
     } catch (error) {
       await client.end().catch(() => {});
       this.#retry(error);
@@ -113,7 +139,7 @@ export class Signal {
     this.#client = client;
     this.#proveAlive(client);
     // What happened before LISTEN was committed is read now.
-    this.#emit();
+    this.#emitAll();
   }
 
   /** A connection can be dead without anybody saying so: only an answer proves that it lives. */
@@ -165,7 +191,7 @@ export class Signal {
     if (this.#stopped) return;
     this.#pollTimer = setTimeout(
       () => {
-        this.#emit();
+        this.#emitAll();
         this.#schedulePoll();
       },
       this.#client ? pollEveryMs : pollEveryWhileDeafMs,

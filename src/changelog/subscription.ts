@@ -1,32 +1,32 @@
-import type { Database } from '../db/pool.ts';
 import { limits } from '../domain/limits.ts';
-import { isTerminal, type RunStatus } from '../domain/status.ts';
 import {
   CursorError,
   decodeCursor,
   deliveredTo,
   encodeCursor,
   isBefore,
+  type LogPage,
   later,
   logStart,
   type Position,
 } from './cursor.ts';
 import type { LiveSubscriber, LogReader } from './log-reader.ts';
-import { endOf, horizonOf, type LoggedChange, readPage } from './read-changes.sql.ts';
+import { endOf, horizonOf } from './snapshot.ts';
+import type { StreamEnd } from './stream-end.ts';
 import type { Changes } from './types.ts';
 
-export interface SubscriptionOptions<Change> {
-  db: Database;
-  reader: LogReader;
+export interface SubscriptionOptions<Entry, Change, Scope> {
+  reader: LogReader<Entry, Scope>;
+  scope: Scope;
+  readPage: (after: Position, snapshot: string) => Promise<LogPage<Entry>>;
   epoch: string;
   after: string | null;
-  /** The change as subscribers get it; null when the filter does not ask for it. */
-  select: (change: LoggedChange) => Change | null;
-  /** The stream completes when these runs are terminal; null: never. */
-  untilRunsEnd: readonly string[] | null;
+  /** The entry as subscribers get it; null when they do not ask for it. */
+  select: (entry: Entry) => Change | null;
+  /** When the stream completes; null: never. */
+  end: StreamEnd<Entry> | null;
 }
 
-const pageSize = 200;
 const keepAliveMs = 15_000;
 const maxBehindMs = 60_000;
 
@@ -41,8 +41,10 @@ export class SlowConsumerError extends Error {
  * memory is bounded and nothing is lost. Written as an iterator by hand, because an async generator that waits for a
  * change could not be stopped when its client leaves.
  */
-export class Subscription<Change> implements AsyncIterableIterator<Changes<Change>>, LiveSubscriber {
-  readonly #options: SubscriptionOptions<Change>;
+export class Subscription<Entry, Change, Scope = null>
+  implements AsyncIterableIterator<Changes<Change>>, LiveSubscriber<Entry>
+{
+  readonly #options: SubscriptionOptions<Entry, Change, Scope>;
   readonly #isForeign: boolean;
   #position: Position;
   #mode: 'START' | 'BACKLOG' | 'LIVE' = 'START';
@@ -52,13 +54,13 @@ export class Subscription<Change> implements AsyncIterableIterator<Changes<Chang
   #overflowed = false;
   #behindSince: number | null = null;
   #horizon = 0n;
-  #remainingRuns: Set<string> | null = null;
+  #endBegun = false;
   #greeted = false;
   #lastMessage = performance.now();
   #wake: (() => void) | null = null;
   #closed = false;
 
-  constructor(options: SubscriptionOptions<Change>) {
+  constructor(options: SubscriptionOptions<Entry, Change, Scope>) {
     this.#options = options;
     const position = options.after === null ? logStart : decodeCursor(options.epoch, options.after);
     this.#isForeign = position === null;
@@ -69,11 +71,11 @@ export class Subscription<Change> implements AsyncIterableIterator<Changes<Chang
     return this;
   }
 
-  push(changes: readonly LoggedChange[], horizon: bigint): void {
+  push(entries: readonly Entry[], horizon: bigint): void {
     if (!this.#overflowed) {
-      for (const change of changes) {
-        this.#follow(change);
-        const selected = this.#options.select(change);
+      for (const entry of entries) {
+        this.#options.end?.follow(entry);
+        const selected = this.#options.select(entry);
         if (selected === null) continue;
         this.#buffer.push(selected);
         this.#bufferedBytes += JSON.stringify(selected).length;
@@ -102,14 +104,15 @@ export class Subscription<Change> implements AsyncIterableIterator<Changes<Chang
         return { done: false, value: message };
       }
       if (this.#mode === 'BACKLOG') continue;
-      if (this.#remainingRuns?.size === 0) return this.return();
-      await this.#waitForChange();
+      if (!this.#options.end?.reached) await this.#waitForChange();
+      else if (!(await this.#hasMore())) return this.return();
     }
   }
 
   return(): Promise<IteratorReturnResult<undefined>> {
     this.#closed = true;
     this.#options.reader.leave(this);
+    this.#options.end?.leave();
     this.#emptyBuffer();
     this.#wake?.();
     return Promise.resolve({ done: true, value: undefined });
@@ -121,7 +124,7 @@ export class Subscription<Change> implements AsyncIterableIterator<Changes<Chang
     if (after === null) {
       this.#position = { xid: this.#horizon, id: 0 };
       this.#mode = 'LIVE';
-      await this.#watchRuns();
+      await this.#beginEnd();
       return;
     }
     if (this.#isForeign) await this.#expire('of another database (or of before a restore)');
@@ -142,7 +145,7 @@ export class Subscription<Change> implements AsyncIterableIterator<Changes<Chang
   /** From here on live changes are buffered; what was before is read from the log. */
   async #join(): Promise<void> {
     this.#overflowed = false;
-    this.#joinedAt = await this.#options.reader.join(this);
+    this.#joinedAt = await this.#options.reader.join(this, this.#options.scope);
     this.#horizon = horizonOf(this.#joinedAt);
     if (this.#closed) this.#options.reader.leave(this);
   }
@@ -152,14 +155,14 @@ export class Subscription<Change> implements AsyncIterableIterator<Changes<Chang
       await this.return();
       throw new SlowConsumerError('The stream was read too slowly for 60 s. Resume after the last cursor.');
     }
-    // Ends of runs that came meanwhile are in the backlog, which does not tell of them: they are asked for again.
-    this.#remainingRuns = null;
+    // What ended meanwhile is in the backlog, which does not tell of it: it is asked for again.
+    this.#endBegun = false;
     await this.#join();
     this.#mode = 'BACKLOG';
   }
 
   async #readBacklog(): Promise<Changes<Change> | null> {
-    const page = await readPage(this.#options.db, this.#position, this.#joinedAt, pageSize);
+    const page = await this.#options.readPage(this.#position, this.#joinedAt);
     if (isBefore(deliveredTo(this.#position), page.deletedTo)) await this.#expire('older than what is kept');
     const horizon = horizonOf(this.#joinedAt);
     const through = !page.full || page.last === null;
@@ -168,9 +171,9 @@ export class Subscription<Change> implements AsyncIterableIterator<Changes<Chang
       this.#position = { xid: horizon, id: 0 };
       this.#mode = 'LIVE';
       if (!this.#overflowed) this.#behindSince = null;
-      await this.#watchRuns();
+      await this.#beginEnd();
     }
-    const changes = page.changes.flatMap((change) => this.#options.select(change) ?? []);
+    const changes = page.entries.flatMap((entry) => this.#options.select(entry) ?? []);
     const due = through || !this.#greeted || performance.now() - this.#lastMessage > keepAliveMs;
     // A cursor past the horizon would claim that transactions which are still open were delivered.
     const cursor = this.#position.xid >= horizon ? { xid: horizon, id: 0 } : this.#position;
@@ -204,25 +207,18 @@ export class Subscription<Change> implements AsyncIterableIterator<Changes<Chang
     this.#wake = null;
   }
 
-  /** Which of the runs that the filter names are still going on. Asked once, when the backlog is through. */
-  async #watchRuns(): Promise<void> {
-    const { untilRunsEnd, db, reader } = this.#options;
-    if (untilRunsEnd === null || this.#remainingRuns !== null) return;
-    this.#remainingRuns = new Set(untilRunsEnd);
-    const { rows } = await db.query<{ id: string }>({
-      name: 'unfinished-runs',
-      text: 'select id from runplane.runs where id = any($1) and finished_at is null',
-      values: [untilRunsEnd],
-    });
-    const unfinished = new Set(rows.map(({ id }) => id));
-    // The end of a run that this query saw is in the log: reading it now brings it before the stream completes.
-    await reader.read();
-    for (const id of untilRunsEnd) if (!unfinished.has(id)) this.#remainingRuns.delete(id);
+  async #beginEnd(): Promise<void> {
+    const { end } = this.#options;
+    if (end === null || this.#endBegun) return;
+    this.#endBegun = true;
+    await end.begin(() => this.#wake?.());
+    if (this.#closed) end.leave();
   }
 
-  #follow(change: LoggedChange): void {
-    if (change.taskId === null && isTerminal(change.toStatus as RunStatus))
-      this.#remainingRuns?.delete(change.runId);
+  /** Whether something was written before the end that is not sent yet. */
+  async #hasMore(): Promise<boolean> {
+    await this.#options.reader.read();
+    return this.#buffer.length > 0 || this.#overflowed;
   }
 
   #cursor(position: Position): string {

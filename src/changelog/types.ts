@@ -62,6 +62,19 @@ export interface RunChange {
   toStatus: RunStatus;
   reason: string | null;
 }
+/** What an agent told of its progress. Ids are UUIDs. */
+export interface AttemptEvent {
+  /** The same whenever it is sent again. */
+  number: number;
+  sequence: number;
+  attemptId: string;
+  taskId: string;
+  type: string;
+  at: Date;
+  data: unknown;
+}
+export type AttemptEventsOf = { runId: string } | { taskId: string } | { attemptId: string };
+
 export interface Changes<Change> {
   cursor: string;
   /** The backlog is through: what follows is live. */
@@ -91,4 +104,12 @@ export interface ChangeLog {
    */
   taskChangePage(filter: TaskChangeFilter, page: ChangePageRequest): Promise<Changes<TaskChange>>;
   runChangePage(filter: RunChangeFilter, page: ChangePageRequest): Promise<Changes<RunChange>>;
+  /**
+   * What agents tell, as a stream with the same promises and cursors; in order per attempt. Completes when what it is of
+   * is over, and at once when there is none.
+   */
+  attemptEvents(
+    of: AttemptEventsOf,
+    after: string | null,
+  ): Promise<AsyncIterableIterator<Changes<AttemptEvent>>>;
 }

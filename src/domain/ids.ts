@@ -19,7 +19,8 @@ export type IdPrefix =
   | 'tok'
   | 'audit'
   | 'wrk'
-  | 'chg';
+  | 'chg'
+  | 'aev';
 
 /** A new UUIDv7 in its text form, as stored. */
 export const newUuid = (): string => uuidv7();

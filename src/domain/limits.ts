@@ -50,6 +50,11 @@ export const limits = {
   errorMessageBytes: 8192,
   checkpointBytes: 64 * 1024,
   metadataBytes: 16 * 1024,
+  /** Events that an attempt appends at once; its events altogether, and their bytes. */
+  appendedEvents: 500,
+  eventDataBytes: 64 * 1024,
+  attemptEvents: 20_000,
+  attemptEventBytes: 32 * 1024 * 1024,
   jsonDepth: 64,
   jsonNodes: 100_000,
   jsonBytes: 1024 * 1024,

@@ -1,5 +1,6 @@
 import { fromPublicId, toPublicId } from '../domain/ids.ts';
 import { builder } from './builder.ts';
+import { AttemptEventConnection, pageArgs } from './connections.ts';
 import { AttemptStatusEnum } from './enums.ts';
 import { AttemptRef, idOf, Node, TaskRef } from './refs.ts';
 import { CostRef, ExecutionErrorRef, toExecutionError, toUsage, UsageRef } from './values.ts';
@@ -62,7 +63,14 @@ AttemptRef.implement({
       description: 'Whether its result came after its lease was lost: its cost counts, its outcome may not.',
     }),
     sanitized: t.exposeBoolean('sanitized', {
-      description: 'Whether text of its result had to be repaired (NUL, lone surrogates).',
+      description: 'Whether text of its result or events had to be repaired (NUL, lone surrogates).',
+    }),
+    events: t.field({
+      type: AttemptEventConnection,
+      nullable: true,
+      description: 'What it told of its progress, by sequence.',
+      args: pageArgs,
+      resolve: (attempt, page, { loaders }) => loaders.attemptEvents(attempt.id, page),
     }),
     startedAt: t.expose('startedAt', { type: 'DateTime', description: 'When it was claimed.' }),
     leaseExpiresAt: t.expose('leaseExpiresAt', {

@@ -4,6 +4,7 @@ import {
   AgentRef,
   ApiTokenRef,
   AssetRef,
+  AttemptEventRef,
   AttemptRef,
   AuditEntryRef,
   DeadLetterRef,
@@ -99,6 +100,7 @@ function connection<Row>(name: string, node: NodeRef<Row>) {
 export const RunConnection = connection('Run', RunRef);
 export const TaskConnection = connection('Task', TaskRef);
 export const AttemptConnection = connection('Attempt', AttemptRef);
+export const AttemptEventConnection = connection('AttemptEvent', AttemptEventRef);
 export const EventConnection = connection('Event', EventRef);
 export const JobConnection = connection('Job', JobRef);
 export const AgentConnection = connection('Agent', AgentRef);

@@ -6,7 +6,7 @@ import type { ApiTokens } from '../operator/api-tokens.ts';
 import type { Actions, Configuration } from '../operator/types.ts';
 import type { Loaders } from '../read/loaders.ts';
 import type { Read } from '../read/read.ts';
-import type { Results } from '../result/types.ts';
+import type { AttemptEvents, Results } from '../result/types.ts';
 
 /** What answers the fields of the schema: resolvers only translate between it and the client. */
 export interface Services {
@@ -14,6 +14,7 @@ export interface Services {
   intake: Intake;
   dispatch: PullDispatch;
   results: Results;
+  attemptEvents: AttemptEvents;
   changeLog: ChangeLog;
   configuration: Configuration;
   actions: Actions;

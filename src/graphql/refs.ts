@@ -1,3 +1,4 @@
+import type { AttemptEvent } from '../changelog/types.ts';
 import { type IdPrefix, toPublicId } from '../domain/ids.ts';
 import type { AgentRow } from '../read/agents.ts';
 import type { ApiTokenRow } from '../read/api-tokens.ts';
@@ -20,6 +21,7 @@ import { builder } from './builder.ts';
 export const RunRef = builder.objectRef<RunRow>('Run');
 export const TaskRef = builder.objectRef<TaskRow>('Task');
 export const AttemptRef = builder.objectRef<AttemptRow>('Attempt');
+export const AttemptEventRef = builder.objectRef<AttemptEvent>('AttemptEvent');
 export const EventRef = builder.objectRef<EventRow>('Event');
 export const JobRef = builder.objectRef<JobRow>('Job');
 export const AgentRef = builder.objectRef<AgentRow>('Agent');

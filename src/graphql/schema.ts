@@ -5,6 +5,7 @@ import './actions.ts';
 import './agent.ts';
 import './api-token.ts';
 import './asset.ts';
+import './attempt-event.ts';
 import './attempt.ts';
 import './audit.ts';
 import './change-pages.ts';

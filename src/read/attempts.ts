@@ -28,7 +28,8 @@ export interface AttemptRow {
 const columns = `
 x.id, x.task_id as "taskId", x.number, x.status, x.counted, x.worker_id as "workerId", x.external_run_id as "externalRunId",
 x.trace_id as "traceId", x.error_code as "errorCode", x.error_kind as "errorKind", x.error_retryable as "errorRetryable",
-x.error_message as "errorMessage", x.late, x.sanitized, x.started_at as "startedAt", x.expires_at as "leaseExpiresAt",
+x.error_message as "errorMessage", x.late,
+x.sanitized or coalesce((select c.sanitized from runplane.attempt_event_counts c where c.attempt_id = x.id), false) as sanitized, x.started_at as "startedAt", x.expires_at as "leaseExpiresAt",
 x.finished_at as "finishedAt"`;
 
 // A running attempt is its lease. Nothing is spent while it runs. Attempts of a deleted task are hidden with it; that is

@@ -58,6 +58,7 @@ function makeLoaders(read: Read) {
     taskMaterializations: batchedPages((ids, page) => read.materializations.ofTasks(ids, page)),
     attempt: batched((ids) => read.attempts.byIds(ids)),
     attemptTotals: batched((ids) => read.totals.ofAttempts(ids)),
+    attemptEvents: batchedPages((ids, page) => read.attemptEvents.ofAttempts(ids, page)),
     event: batched((ids) => read.events.byIds(ids)),
     eventPayload: batched((ids) => read.events.payloads(ids)),
     eventRuns: batchedPages((ids, page) => read.runs.ofEvents(ids, page)),

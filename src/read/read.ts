@@ -2,6 +2,7 @@ import type { Database } from '../db/pool.ts';
 import { AgentQuestions } from './agents.ts';
 import { ApiTokenQuestions } from './api-tokens.ts';
 import { AssetQuestions } from './assets.ts';
+import { AttemptEventQuestions } from './attempt-events.ts';
 import { AttemptQuestions } from './attempts.ts';
 import { AuditQuestions } from './audit.ts';
 import { CountQuestions } from './counts.ts';
@@ -25,6 +26,7 @@ export const createRead = (db: Database) => ({
   runs: new RunQuestions(db),
   tasks: new TaskQuestions(db),
   attempts: new AttemptQuestions(db),
+  attemptEvents: new AttemptEventQuestions(db),
   waiting: new WaitingQuestions(db),
   totals: new TotalQuestions(db),
   counts: new CountQuestions(db),

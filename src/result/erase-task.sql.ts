@@ -16,7 +16,14 @@ progress as (
   delete from runplane.task_progress p where p.task_id = $1)
 delete from runplane.dead_letters d where d.task_id = $1`;
 
+// Of events that were appended before the task was hidden, which a statement that waited for them does not see itself.
+const eraseEventsSql = `
+with counts as (
+  delete from runplane.attempt_event_counts c where c.attempt_id in (select a.id from runplane.attempts a where a.task_id = $1))
+delete from runplane.attempt_events e where e.task_id = $1`;
+
 /** Hides a task that is over and erases its payloads and its dead letter. The caller holds the lock of its run. */
 export async function eraseTask(tx: Queryable, taskId: string): Promise<void> {
   await tx.query({ name: 'erase-task', text: eraseSql, values: [taskId] });
+  await tx.query({ name: 'erase-attempt-events', text: eraseEventsSql, values: [taskId] });
 }

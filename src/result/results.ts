@@ -7,6 +7,7 @@ import { isLeaseToken } from '../domain/lease-token.ts';
 import { isInvalidInput, parsed } from '../domain/problems.ts';
 import { parseReport } from './parse-result.ts';
 import { type AttemptEnding, type Recorded, recordEndings } from './record-endings.ts';
+import { tokenInvalid } from './token-invalid.ts';
 import type { ReportResultInput, ReportResultOutcome, Results } from './types.ts';
 
 export interface ResultsOptions {
@@ -84,8 +85,3 @@ export class ResultRecorder implements Results {
     }
   }
 }
-
-const tokenInvalid = {
-  kind: 'LeaseTokenInvalid',
-  message: 'The lease token does not belong to this attempt, or there is no such attempt.',
-} as const;

@@ -83,3 +83,31 @@ export type ReportResultOutcome =
 export interface Results {
   reportResults(inputs: readonly ReportResultInput[]): Promise<ReportResultOutcome[]>;
 }
+
+/** What an agent tells of an attempt; nothing in it is checked yet. */
+export interface AttemptEventInput {
+  type: string;
+  data?: unknown;
+  /** Default: when it is appended. */
+  at?: Date | null;
+}
+export interface AppendAttemptEventsInput {
+  /** attemptId is the public id. */
+  lease: { attemptId: string; leaseToken: string };
+  events: readonly AttemptEventInput[];
+  firstSequence?: number | null;
+}
+export interface AppendAttemptEventsSuccess {
+  kind: 'AppendAttemptEventsSuccess';
+  lastSequence: number;
+}
+export type AppendAttemptEventsOutcome =
+  | AppendAttemptEventsSuccess
+  | LeaseTokenInvalid
+  | InvalidInput
+  | Unavailable;
+
+export interface AttemptEvents {
+  /** In order, each once: events that were appended under the same sequence before are left out. */
+  append(input: AppendAttemptEventsInput): Promise<AppendAttemptEventsOutcome>;
+}

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { CursorError, encodeCursor } from '../../src/changelog/cursor.ts';
-import { readPage, readSnapshot } from '../../src/changelog/read-changes.sql.ts';
+import { readPage } from '../../src/changelog/read-changes.sql.ts';
+import { readSnapshot } from '../../src/changelog/snapshot.ts';
 import type { Changes } from '../../src/changelog/types.ts';
 import { transaction } from '../../src/db/transaction.ts';
 import { ControlPlane } from '../support/control-plane.ts';
@@ -250,7 +251,7 @@ test('a change whose transaction began before its predecessor comes after it, al
   const seen: number[] = [];
   for (let position = { xid: 0n, id: 0 }; ; ) {
     const page = await readPage(db, position, snapshot, 1);
-    for (const change of page.changes)
+    for (const change of page.entries)
       if (change.taskId === null && !seen.includes(change.sequence)) seen.push(change.sequence);
     if (page.last === null) break;
     position = page.last;

@@ -17,8 +17,8 @@ beforeEach(async () => {
 });
 afterEach(() => plane.stop());
 
-const shipped: RetentionDays = { runs: 30, events: 30, changeLog: 7, audit: 365 };
-const keepAll: RetentionDays = { runs: 0, events: 0, changeLog: 0, audit: 0 };
+const shipped: RetentionDays = { runs: 30, events: 30, changeLog: 7, attemptEvents: 7, audit: 365 };
+const keepAll: RetentionDays = { runs: 0, events: 0, changeLog: 0, attemptEvents: 0, audit: 0 };
 
 /** A round so many days later; answers what it said that it deleted, but for workers and turns, which always go. */
 async function retain(days: number, retentionDays: Partial<RetentionDays>): Promise<Record<string, number>> {

@@ -5,7 +5,7 @@ import type { Assignment } from '../../src/dispatch/types.ts';
 import { newUuid, toPublicId } from '../../src/domain/ids.ts';
 import { leaseToken } from '../../src/domain/lease-token.ts';
 import type { JobStepInput, RetryPolicyInput, SaveAgentInput } from '../../src/operator/types.ts';
-import type { ReportResultInput, ReportResultOutcome } from '../../src/result/types.ts';
+import type { AttemptEventInput, ReportResultInput, ReportResultOutcome } from '../../src/result/types.ts';
 import { type Services, startServices } from '../../src/services.ts';
 import { connectionTo } from './connection.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
@@ -115,6 +115,18 @@ export class ControlPlane {
       { ...this.credentials(assignment), ...result },
     ]);
     return outcome as ReportResultOutcome;
+  }
+
+  /** What an agent tells; answers the last sequence. */
+  async tell(
+    assignment: Pick<Assignment, 'attemptId'>,
+    events: AttemptEventInput[],
+    firstSequence?: number,
+  ): Promise<number> {
+    const lease = this.credentials(assignment);
+    const outcome = await this.services.attemptEvents.append({ lease, events, firstSequence });
+    if (outcome.kind !== 'AppendAttemptEventsSuccess') throw new Error(JSON.stringify(outcome));
+    return outcome.lastSequence;
   }
 
   credentials({ attemptId }: Pick<Assignment, 'attemptId'>) {

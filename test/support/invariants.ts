@@ -118,7 +118,24 @@ const invariants: Record<string, string> = {
        or exists (select from runplane.task_progress p where p.task_id = t.id)
        or exists (select from runplane.attempts a where a.task_id = t.id and a.error_message is not null)
        or exists (select from runplane.usage u where u.task_id = t.id and u.raw is not null)
+       or exists (select from runplane.attempt_events e where e.task_id = t.id)
        or exists (select from runplane.materializations m where m.task_id = t.id and m.metadata is not null))`,
+  'events of an attempt are numbered without gaps, in the order in which they were written, and counted': `
+    select x.attempt_id from (
+      select coalesce(e.attempt_id, c.attempt_id) as attempt_id, e.run_id, c.last_sequence, c.bytes, e.events, e.total
+        from (select e.attempt_id, e.run_id, array_agg(e.sequence order by e.id) as events, sum(e.bytes) as total
+                from runplane.attempt_events e group by e.attempt_id, e.run_id) e
+        full join runplane.attempt_event_counts c on c.attempt_id = e.attempt_id) x
+      left join lateral (
+        select a.run_id from runplane.attempts a where a.id = x.attempt_id union
+        select l.run_id from runplane.leases l where l.attempt_id = x.attempt_id) a on true
+      left join runplane.runs r on r.id = a.run_id
+     where r.events_deleted_xid is null
+       and (coalesce(x.events, '{}') is distinct from array(select generate_series(1, x.last_sequence)) or coalesce(x.total, 0) <> x.bytes)`,
+  'attempt events belong to an attempt of their task and run': `
+    select e.id from runplane.attempt_events e where not exists (
+      select from (select a.id, a.task_id, a.run_id from runplane.attempts a union all select l.attempt_id, l.task_id, l.run_id from runplane.leases l) x
+       where x.id = e.attempt_id and x.task_id = e.task_id and x.run_id = e.run_id)`,
   'what was taken over completed without an attempt': `
     select t.id from runplane.tasks t where t.taken_over_from is not null and (t.state <> 'COMPLETED'
        or exists (select from runplane.attempts a where a.task_id = t.id))`,

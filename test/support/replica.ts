@@ -22,7 +22,10 @@ const services = await startServices({
   housekeeping:
     process.argv[3] === undefined
       ? null
-      : { thresholdSeconds: 600, retentionDays: { runs: 0, events: 0, changeLog: 0, audit: 0 } },
+      : {
+          thresholdSeconds: 600,
+          retentionDays: { runs: 0, events: 0, changeLog: 0, attemptEvents: 0, audit: 0 },
+        },
   authentication: null,
   handlers: new Map([['work', work]]),
   serverName: `replica-${process.pid}`,

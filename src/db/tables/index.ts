@@ -1,3 +1,4 @@
+export * from './attempt-events.ts';
 export * from './configuration.ts';
 export * from './knowledge.ts';
 export * from './operations.ts';

@@ -102,6 +102,8 @@ export const runs = runplane.table(
     startedAt: at('started_at'),
     cancelRequestedAt: at('cancel_requested_at'),
     finishedAt: at('finished_at'),
+    /** Retention deleted events of its attempts, the last of them written by this transaction. */
+    eventsDeletedXid: xid8('events_deleted_xid'),
   },
   (t) => [
     index('runs_by_correlation').on(t.correlationId),

@@ -1,7 +1,8 @@
 import type { Database, Queryable } from '../../db/pool.ts';
 import { transactionByKey } from '../../db/transaction.ts';
 import { nilUuid } from '../../domain/ids.ts';
-import { batchRows, keptWithKey, oldBound } from './old-pages.ts';
+import { deleteEventsOfRuns } from './delete-attempt-events.sql.ts';
+import { batchRows, keptWithKey, type OldPage, oldBound } from './old-pages.ts';
 
 const runsAPage = 500;
 /** A run goes with its row, the record of its idempotency key and that of its debounce key. */
@@ -42,7 +43,7 @@ with now as materialized (${nowSql}) select r.id from runplane.runs r cross join
 // The first runs that fill a batch with all that belongs to them; of a run that is larger, its first tasks.
 const chooseSql = `
 with weighed as materialized (
-  select t.run_id, t.id, (1 + (select count(*) from runplane.attempts a where a.task_id = t.id)
+  select t.run_id, t.id, (1 + 2 * (select count(*) from runplane.attempts a where a.task_id = t.id)
        + (select count(*) from runplane.usage u where u.task_id = t.id)
        + (select count(*) from runplane.task_progress p where p.task_id = t.id)
        + (select count(*) from runplane.dead_letters d where d.task_id = t.id)
@@ -60,12 +61,19 @@ select array(select s.id from summed s where s.run_id = any(array(select w.run_i
 const trimUsageSql = `
 delete from runplane.usage where id = any(array(select u.id from runplane.usage u where u.task_id = $1 limit ${taskRows}))`;
 
+// What is appended to their attempts meanwhile waits, and finds no task then.
+const lockTasksSql = `
+select t.id from runplane.tasks t where t.id = any($1) order by t.id for update`;
+
 const deleteTasksSql = `
 with usage as (delete from runplane.usage where task_id = any($1)),
 attempts as (delete from runplane.attempts where task_id = any($1)),
+event_counts as (
+  delete from runplane.attempt_event_counts where attempt_id in (select a.id from runplane.attempts a where a.task_id = any($1))),
 progress as (delete from runplane.task_progress where task_id = any($1)),
 materializations as (delete from runplane.materializations where task_id = any($1)),
 letters as (delete from runplane.dead_letters where task_id = any($1)),
+events as (delete from runplane.attempt_events where task_id = any($1)),
 tasks as (delete from runplane.tasks where id = any($1) returning run_id)
 update runplane.runs r set total_tasks = r.total_tasks - c.gone
   from (select t.run_id, count(*)::int as gone from tasks t group by t.run_id) c where r.id = c.run_id`;
@@ -96,12 +104,6 @@ keys as (
   delete from runplane.idempotency_records i using gone g
    where i.kind = 'launch' and i.scope = '' and i.key_hash = sha256(convert_to(g.idempotency_key, 'UTF8')) and i.object_id = g.id)
 select count(*)::int as runs from gone`;
-
-export interface OldPage {
-  ids: string[];
-  /** Where the next page begins; null: this was the last one. */
-  after: string | null;
-}
 
 /** The next runs that may be deleted. */
 export async function findOldRuns(db: Database, keptDays: number, after: string | null): Promise<OldPage> {
@@ -135,6 +137,8 @@ export function deleteOldRuns(
     const locked = await ids(tx, 'lock-old-runs', lockSql, [runIds]);
     const deletable = await ids(tx, 'still-old-runs', stillSql, [keptDays, locked]);
     if (deletable.length === 0) return { runs: 0, all: true };
+    // First, since they are many. What is appended since goes with its task.
+    if ((await deleteEventsOfRuns(tx, deletable)) > 0) return { runs: 0, all: false };
     const keys = await tx.query({ name: 'delete-old-keys', text: deleteKeysSql, values: [deletable] });
     if (keys.rowCount) return { runs: 0, all: false };
     const steps = await tx.query({ name: 'delete-old-steps', text: deleteStepsSql, values: [deletable] });
@@ -148,6 +152,7 @@ export function deleteOldRuns(
     const chosen = whole.length > 0 ? whole : part;
     const tasks = chosen.length > 0 || first === null ? chosen : await trimmed(tx, first);
     if (tasks === null) return { runs: 0, all: false };
+    await tx.query({ name: 'lock-old-tasks', text: lockTasksSql, values: [tasks] });
     await tx.query({ name: 'delete-old-tasks', text: deleteTasksSql, values: [tasks] });
     const gone = await tx.query<{ runs: number }>({
       name: 'delete-old-runs',

@@ -11,3 +11,9 @@ export const batchRows = 5000;
 
 /** Idempotency keys are kept with what they made, and both at least so long. */
 export const keptWithKey = "interval '7 days'";
+
+export interface OldPage {
+  ids: string[];
+  /** Where the next page begins; null: this was the last one. */
+  after: string | null;
+}

@@ -2,7 +2,8 @@ import { deleteOldChanges } from '../../changelog/delete-old-changes.sql.ts';
 import type { Database } from '../../db/pool.ts';
 import type { Duty } from '../../scheduler/duty.ts';
 import { createSharedDuty } from '../shared-duty.ts';
-import { deleteOld } from './delete-old.sql.ts';
+import { deleteOldEvents, findRunsOfOldEvents } from './delete-attempt-events.sql.ts';
+import { deleteOld, type SimpleTable } from './delete-old.sql.ts';
 import { deletePassedTurns } from './delete-passed-turns.sql.ts';
 import { deleteOldRuns, findOldRuns } from './delete-runs.sql.ts';
 import { batchRows } from './old-pages.ts';
@@ -11,6 +12,8 @@ import { batchRows } from './old-pages.ts';
 export interface RetentionDays {
   /** Since the run ended. */
   runs: number;
+  /** Likewise. */
+  attemptEvents: number;
   events: number;
   changeLog: number;
   audit: number;
@@ -31,7 +34,15 @@ const everyMs = 300_000;
 const pauseMs = 100;
 
 // Events after runs: they go once no run refers to them.
-const kinds = ['changes', 'runs', 'events', 'auditEntries', 'workers', 'customerTurns'] as const;
+const kinds = [
+  'changes',
+  'attemptEvents',
+  'runs',
+  'events',
+  'auditEntries',
+  'workers',
+  'customerTurns',
+] as const;
 type Kind = (typeof kinds)[number];
 type Deleted = Record<Kind, number>;
 interface Position {
@@ -45,6 +56,7 @@ interface Position {
 export function createRetention({ db, retentionDays, onError, log }: RetentionOptions): Duty {
   const keptDays: Record<Kind, number> = {
     changes: retentionDays.changeLog,
+    attemptEvents: retentionDays.attemptEvents,
     runs: retentionDays.runs,
     events: retentionDays.events,
     auditEntries: retentionDays.audit,
@@ -75,7 +87,7 @@ export function createRetention({ db, retentionDays, onError, log }: RetentionOp
 const start = (): Position => ({
   kind: 'changes',
   after: null,
-  deleted: { changes: 0, runs: 0, events: 0, auditEntries: 0, workers: 0, customerTurns: 0 },
+  deleted: Object.fromEntries(kinds.map((kind) => [kind, 0])) as Deleted,
 });
 
 interface DeletedBatch {
@@ -87,7 +99,7 @@ interface DeletedBatch {
 type Deleter = (db: Database, keptDays: number, after: string | null) => Promise<DeletedBatch>;
 
 const simple =
-  (table: Exclude<Kind, 'changes' | 'runs' | 'customerTurns'>): Deleter =>
+  (table: SimpleTable): Deleter =>
   async (db, days, after) => {
     const page = await deleteOld(db, table, days, after);
     return { ...page, more: page.after !== null };
@@ -97,6 +109,13 @@ const deleters: Record<Kind, Deleter> = {
   changes: async (db, days) => {
     const deleted = await deleteOldChanges(db, days, batchRows);
     return { deleted, more: deleted === batchRows, after: null };
+  },
+  attemptEvents: async (db, days, after) => {
+    const page = await findRunsOfOldEvents(db, days, after);
+    if (page.ids.length === 0) return { deleted: 0, more: page.after !== null, after: page.after };
+    const { deleted, all } = await deleteOldEvents(db, days, page.ids);
+    // What is left of the page is looked at again.
+    return all ? { deleted, more: page.after !== null, after: page.after } : { deleted, more: true, after };
   },
   runs: async (db, days, after) => {
     const page = await findOldRuns(db, days, after);
