@@ -6,7 +6,7 @@ import { ChangeStream } from './change-stream.ts';
 import { badUserInput, streamError } from './errors.ts';
 import { ForbiddenRef, InvalidInputRef, LeaseTokenInvalidRef, UnavailableRef } from './problems.ts';
 import { AttemptEventRef, AttemptRef } from './refs.ts';
-import { ifPayload, need } from './scopes.ts';
+import { ifPayload } from './scopes.ts';
 
 AttemptEventRef.implement({
   description:
@@ -155,7 +155,6 @@ builder.subscriptionField('attemptEvents', (t) =>
       }),
     },
     subscribe: async (_, { of, after }, context) => {
-      need(context, 'READ');
       const whose = toAttemptEventsOf(of);
       try {
         const events = await context.services.changeLog.attemptEvents(
