@@ -6,6 +6,7 @@ import { type EmbeddedPostgres, joinEmbeddedPostgres } from './db/embedded-postg
 import { migrate } from './db/migrate.ts';
 import { Database } from './db/pool.ts';
 import type { InlineHandler } from './dispatch/handlers.ts';
+import { limits } from './domain/limits.ts';
 import type { GraphQLContext } from './graphql/context.ts';
 import { buildSchema } from './graphql/schema.ts';
 import { type HttpServer, startHttpServer } from './http/server.ts';
@@ -121,6 +122,7 @@ async function start(
         ...config.access,
         origins: new Set(config.access.origins),
         trustedDocuments,
+        reservationSeconds: limits.reservationSeconds,
       },
       createContext: ({ authority, ...request }): GraphQLContext => ({
         services: { ...services, read, server: { version } },

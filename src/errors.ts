@@ -109,6 +109,10 @@ const graphql = {
     message: 'The token has as many streams open as it may; close one first.',
     retryable: true,
   },
+  STREAM_CONFLICT: {
+    message: 'The stream is open already, or has an operation with this id.',
+    retryable: false,
+  },
   QUERY_TOO_LARGE: { message: 'The document has more tokens than it may have.', retryable: false },
   QUERY_TOO_DEEP: { message: 'The operation is nested deeper than it may be.', retryable: false },
   QUERY_TOO_EXPENSIVE: {

@@ -45,6 +45,12 @@ export const limits = {
   page: 200,
   defaultPage: 50,
   streamsOfToken: 100,
+  /** Streams of a process in single-connection mode, reserved and open ones. */
+  reservedStreams: 1000,
+  /** That a reserved stream waits for its connection. */
+  reservationSeconds: 30,
+  /** Messages of such a stream that were produced and not yet written. */
+  unsentMessages: 16,
   streamBufferEvents: 256,
   streamBufferBytes: 256 * 1024,
   errorMessageBytes: 8192,

@@ -5,13 +5,15 @@ import type { Authority } from '../domain/credential.ts';
 import type { GraphQLContext } from '../graphql/context.ts';
 import { maskError } from '../graphql/errors.ts';
 import { type AdmissionOptions, admit } from './admission.ts';
+import { unauthenticated } from './authentication.ts';
 import { Documents } from './documents.ts';
 import { answerAsEventStream, type OpenStreams } from './event-stream.ts';
 import { HttpError } from './http-error.ts';
 import { createJsonAnswers } from './json-answers.ts';
-import type { Execution } from './operation-results.ts';
+import { type Execution, OperationResults } from './operation-results.ts';
 import { answerCors } from './origins.ts';
 import { cannotExecute, type PreparedOperation, prepareOperation } from './prepared-operation.ts';
+import { SingleConnections } from './single-connection.ts';
 import { StreamCap } from './stream-cap.ts';
 import type { TrustedDocuments } from './trusted-documents.ts';
 
@@ -31,6 +33,8 @@ export interface HttpAccess {
   /** Of one token, on this process; 0 is no limit. */
   requestsPerMinute: number;
   streamsPerToken: number;
+  /** That a stream of many operations waits for its connection. */
+  reservationSeconds: number;
   /** The only documents that are executed; null: any. */
   trustedDocuments: TrustedDocuments | null;
 }
@@ -44,7 +48,16 @@ export interface GraphQLEndpointOptions {
   log: { error(fields: object, message: string): void };
 }
 
-/** Answers the requests to /graphql: as JSON by yoga, as an event stream by our own. */
+type Answer = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+
+export interface GraphQLEndpoint {
+  /** /graphql: as JSON by yoga, as an event stream by our own. */
+  answer: Answer;
+  /** /graphql/stream: likewise, and many operations over a single connection. */
+  answerStream: Answer;
+}
+
+/** Answers what is asked of the schema, however it is asked. */
 export function createGraphQLEndpoint({
   schema,
   createContext,
@@ -52,7 +65,7 @@ export function createGraphQLEndpoint({
   admission,
   access,
   log,
-}: GraphQLEndpointOptions): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
+}: GraphQLEndpointOptions): GraphQLEndpoint {
   const { origins } = admission;
   const preparation = {
     documents: new Documents(schema),
@@ -80,9 +93,17 @@ export function createGraphQLEndpoint({
     };
   };
 
-  return async (request, response) => {
-    if (answerCors(request, response, origins)) return;
-    const authority = await admit(request, admission);
+  const connections = new SingleConnections({
+    streams,
+    openStreams,
+    reservationSeconds: access.reservationSeconds,
+  });
+
+  const answerOperation = async (
+    request: IncomingMessage,
+    response: ServerResponse,
+    authority: Authority,
+  ): Promise<void> => {
     const prepared = await prepareOperation(request, authority, preparation);
     const context = createContext(requestInfo(request, response, authority));
     if (!wantsEventStream(request, prepared)) {
@@ -96,6 +117,25 @@ export function createGraphQLEndpoint({
     } finally {
       free();
     }
+  };
+
+  return {
+    answer: async (request, response) => {
+      if (answerCors(request, response, origins)) return;
+      await answerOperation(request, response, await admit(request, admission));
+    },
+    answerStream: async (request, response) => {
+      if (answerCors(request, response, origins)) return;
+      const authority = await admit(request, admission);
+      if (!SingleConnections.isMeant(request)) return answerOperation(request, response, authority);
+      if (!authority.viewer.signedIn) throw unauthenticated();
+      await connections.answer(request, response, authority.viewer, async () => {
+        const prepared = await prepareOperation(request, authority, preparation);
+        const context = createContext(requestInfo(request, response, authority));
+        const results = await OperationResults.start(executionOf(prepared, context));
+        return { request: prepared.request, results };
+      });
+    },
   };
 }
 

@@ -28,7 +28,7 @@ export interface Execution {
  * What an operation answers, one result after the other. It never throws: what an iterator throws is the last result.
  * It ends at once when it is told to, also while its source waits or would wait for ever.
  */
-export class OperationResults implements AsyncIterableIterator<StreamedResult> {
+export class OperationResults implements AsyncIterableIterator<StreamedResult, undefined> {
   readonly #execution: Execution;
   #source: AsyncIterator<unknown, unknown> | null = null;
   #only: ExecutionResult | null = null;
@@ -52,7 +52,7 @@ export class OperationResults implements AsyncIterableIterator<StreamedResult> {
     return this;
   }
 
-  async next(): Promise<IteratorResult<StreamedResult>> {
+  async next(): Promise<IteratorResult<StreamedResult, undefined>> {
     if (this.#ended) return { done: true, value: undefined };
     if (this.#only) return this.#last(this.#only);
     try {

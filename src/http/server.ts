@@ -28,7 +28,7 @@ export interface HttpServer {
 
 const stopMs = 5_000;
 
-/** The HTTP side: GraphQL and its event streams on /graphql, health on /healthz and /readyz. */
+/** The HTTP side: GraphQL and its event streams on /graphql and /graphql/stream, health on /healthz and /readyz. */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const { log } = options;
   const openStreams: OpenStreams = new Set();
@@ -40,12 +40,14 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     origins: { origins: access.origins, authenticationOff: credentials.none.viewer.signedIn },
     rate: new RequestRate(access.requestsPerMinute),
   };
-  const answerGraphQL = createGraphQLEndpoint({ ...options, admission, openStreams });
+  const graphql = createGraphQLEndpoint({ ...options, admission, openStreams });
 
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     switch (pathOf(request)) {
       case '/graphql':
-        return answerGraphQL(request, response);
+        return graphql.answer(request, response);
+      case '/graphql/stream':
+        return graphql.answerStream(request, response);
       case '/session':
         return answerSession(request, response, admission);
       case '/healthz':

@@ -22,6 +22,7 @@ const access: HttpAccess = {
   origins: new Set(),
   requestsPerMinute: 0,
   streamsPerToken: 100,
+  reservationSeconds: 30,
   trustedDocuments: null,
 };
 

@@ -1,10 +1,9 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import {
-  type Authority,
-  anonymous,
-  authenticationOff,
-  type Credentials,
-} from '../../src/domain/credential.ts';
+  knownTokens as credentials,
+  bearerOne as one,
+  sessionOne as session,
+} from '../support/known-tokens.ts';
 
 import { startTestServer, type TestServer, type TestServerOptions } from '../support/server.ts';
 
@@ -14,22 +13,7 @@ const start = async (options: TestServerOptions = {}): Promise<void> => {
 };
 afterEach(() => server.stop());
 
-const { none: local } = authenticationOff;
-const tokens = new Map<string, Authority>(
-  ['tok_one', 'tok_two'].map((tokenId) => [tokenId, { ...local, viewer: { ...local.viewer, tokenId } }]),
-);
-/** Each token is its own id; a session is the token that it holds. */
-const credentials: Credentials = {
-  none: anonymous,
-  ofToken: (token) => Promise.resolve(tokens.get(token) ?? null),
-  ofSession: (cookie) => Promise.resolve(tokens.get(cookie) ?? null),
-  openSession: () => Promise.resolve(null),
-  closeSession: () => Promise.resolve(),
-};
-
 const json = { 'content-type': 'application/json' };
-const one = { authorization: 'Bearer tok_one' };
-const session = { cookie: 'runplane_session=tok_one' };
 const question = JSON.stringify({ query: '{ viewer { name } }' });
 const post = (headers: Record<string, string>, body = question) =>
   fetch(server.url, { method: 'POST', headers: { ...json, ...headers }, body });
@@ -185,109 +169,5 @@ describe('by GET', () => {
     const response = await get(query, headers);
     expect(response.status).toBe(status);
     expect(await codeOf(response)).toBe(code);
-  });
-});
-
-describe('who is not signed in', () => {
-  test('gets no introspection', async () => {
-    await start({ credentials });
-    for (const query of [
-      '{ __schema { types { name } } }',
-      'mutation { reportResult(input: {}) { __typename } } query Q { __schema { types { name } } }',
-    ]) {
-      const response = await post(
-        {},
-        JSON.stringify({ query, operationName: query.includes(' Q ') ? 'Q' : undefined }),
-      );
-      expect(response.status).toBe(401);
-    }
-  });
-
-  test.each(['application/json', 'application/graphql-response+json', 'text/event-stream'])(
-    'is not told what the schema has instead, with Accept: %s',
-    async (accept) => {
-      await start({ credentials });
-      const queries = [
-        { query: 'mutation { reportResult(input: { attemptIdd: "x" }) { __typenam } }' },
-        {
-          query:
-            'mutation { reportResult(input: { attemptId: "x", leaseToken: "x", status: COMPLETE }) { __typename } }',
-        },
-        {
-          query: 'mutation($input: ReportResultInput!) { reportResult(input: $input) { __typename } }',
-          variables: { input: { attemptId: 'x', leaseToken: 'x', statu: 'COMPLETED', status: 'COMPLETE' } },
-        },
-      ];
-      for (const operation of queries) {
-        const text = await (await post({ accept }, JSON.stringify(operation))).text();
-        expect(text).toContain('errors');
-        expect(text).not.toContain('Did you mean');
-        expect(await (await post({ ...one, accept }, JSON.stringify(operation))).text()).toContain(
-          'Did you mean',
-        );
-      }
-    },
-  );
-});
-
-describe('a token', () => {
-  test('may send so many requests a minute, on all paths together, and is told when to go on', async () => {
-    await start({ credentials, access: { requestsPerMinute: 3 } });
-    for (let i = 0; i < 3; i++) expect((await post(one)).status).toBe(200);
-    for (const response of [
-      await post(one),
-      await get('{ viewer { name } }', one),
-      await post({ ...one, accept: 'text/event-stream' }),
-    ]) {
-      expect(response.status).toBe(429);
-      expect(Number(response.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
-      expect(await response.json()).toMatchObject({
-        errors: [{ extensions: { code: 'TOO_MANY_REQUESTS', limit: 3 } }],
-      });
-    }
-    expect((await post({ authorization: 'Bearer tok_two' })).status).toBe(200);
-  });
-
-  test('cannot be guessed faster than it could be used', async () => {
-    await start({ credentials, access: { requestsPerMinute: 3 } });
-    const guess = () => post({ authorization: 'Bearer guessed' });
-    for (let i = 0; i < 3; i++) expect((await guess()).status).toBe(401);
-    expect((await guess()).status).toBe(429);
-    expect((await post(one)).status).toBe(200);
-  });
-
-  test('may have so many streams open, and another when one is closed', async () => {
-    await start({ credentials, access: { streamsPerToken: 2 } });
-    const watch = JSON.stringify({ query: 'subscription { taskStatusChanged { cursor } }' });
-    const open = async (headers: Record<string, string> = one) => {
-      const left = new AbortController();
-      const response = await fetch(server.url, {
-        method: 'POST',
-        headers: { ...json, ...headers, accept: 'text/event-stream' },
-        body: watch,
-        signal: left.signal,
-      });
-      return { response, leave: () => left.abort() };
-    };
-    const first = await open();
-    const second = await open();
-    expect([first.response.status, second.response.status]).toEqual([200, 200]);
-    const third = await open();
-    expect(third.response.status).toBe(429);
-    expect(await third.response.json()).toMatchObject({
-      errors: [{ extensions: { code: 'TOO_MANY_STREAMS', limit: 2 } }],
-    });
-    const other = await open({ authorization: 'Bearer tok_two' });
-    expect(other.response.status).toBe(200);
-    first.leave();
-    await expect
-      .poll(async () => {
-        const { response, leave } = await open();
-        leave();
-        return response.status;
-      })
-      .toBe(200);
-    second.leave();
-    other.leave();
   });
 });

@@ -1,0 +1,267 @@
+import { randomBytes } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createHandler, type Handler, type Response as SseResponse } from 'graphql-sse';
+import type { Viewer } from '../domain/credential.ts';
+import { limits } from '../domain/limits.ts';
+import type { OpenStreams } from './event-stream.ts';
+import { EventWriter } from './event-writer.ts';
+import { HttpError } from './http-error.ts';
+import type { OperationRequest } from './operation-request.ts';
+import type { OperationResults } from './operation-results.ts';
+import type { StreamCap } from './stream-cap.ts';
+import { UnsentMessages } from './unsent-messages.ts';
+
+export interface SingleConnectionOptions {
+  streams: StreamCap;
+  openStreams: OpenStreams;
+  reservationSeconds: number;
+}
+
+/** Starts the operation of a request whose results go to a stream that is there already. */
+export type StartOperation = () => Promise<{ request: OperationRequest; results: OperationResults }>;
+
+/** A stream from the request that reserves it to the end of the connection that it became. */
+interface Stream {
+  token: string;
+  owner: string;
+  tokenId: string | null;
+  unsent: UnsentMessages;
+  operations: number;
+  /** Null: it is open. */
+  expiry: NodeJS.Timeout | null;
+  free: () => void;
+}
+
+interface Call {
+  token: string;
+  results: AsyncIterableIterator<unknown> | null;
+}
+
+/**
+ * Single-connection mode of the GraphQL-over-SSE protocol: one stream carries the results of many operations, which
+ * come by requests of their own. graphql-sse keeps the protocol; here is what it leaves open. Tokens are made by the
+ * server and belong to the credential that reserved the stream; reservations expire; no more is produced than is read;
+ * results never throw (see OperationResults).
+ */
+export class SingleConnections {
+  readonly #options: SingleConnectionOptions;
+  readonly #streams = new Map<string, Stream>();
+  readonly #handler: Handler<undefined, Call>;
+
+  constructor(options: SingleConnectionOptions) {
+    this.#options = options;
+    this.#handler = createHandler<undefined, Call>({
+      authenticate: ({ context }) => context.token,
+      onSubscribe: ({ context }) => context.results as AsyncGenerator<never>,
+    });
+  }
+
+  /** Whether a request belongs to a single connection; else it is an operation of its own. */
+  static isMeant(request: IncomingMessage): boolean {
+    return (
+      request.method === 'PUT' ||
+      request.method === 'DELETE' ||
+      tokenOf(request) !== null ||
+      !acceptsEvents(request)
+    );
+  }
+
+  async answer(
+    request: IncomingMessage,
+    response: ServerResponse,
+    viewer: Viewer,
+    start: StartOperation,
+  ): Promise<void> {
+    if (request.method === 'PUT') return this.#reserve(request, response, viewer);
+    const stream = this.#streams.get(tokenOf(request) ?? '');
+    // A token that somebody else got hold of is none.
+    if (!stream || stream.owner !== ownerOf(viewer)) {
+      throw new HttpError(404, 'NOT_FOUND', 'There is no such stream: reserve one with PUT.');
+    }
+    if (request.method === 'DELETE') {
+      const call = { token: stream.token, results: null };
+      return send(response, await this.#handler(toSseRequest(request, call)));
+    }
+    if (acceptsEvents(request)) return this.#open(request, response, stream);
+    return this.#execute(request, response, stream, start);
+  }
+
+  async #reserve(request: IncomingMessage, response: ServerResponse, viewer: Viewer): Promise<void> {
+    if (this.#streams.size >= limits.reservedStreams) {
+      throw new HttpError(429, 'TOO_MANY_STREAMS', 'Too many streams are reserved.', {
+        extensions: { limit: limits.reservedStreams },
+        retryAfterSeconds: this.#options.reservationSeconds,
+      });
+    }
+    const stream: Stream = {
+      token: randomBytes(24).toString('base64url'),
+      owner: ownerOf(viewer),
+      tokenId: viewer.tokenId,
+      unsent: new UnsentMessages(limits.unsentMessages),
+      operations: 0,
+      expiry: null,
+      free: this.#options.streams.take(viewer.tokenId),
+    };
+    const answer = await this.#handler(toSseRequest(request, { token: stream.token, results: null }));
+    if (answer[1].status !== 201) {
+      stream.free();
+      return send(response, answer);
+    }
+    this.#streams.set(stream.token, stream);
+    stream.expiry = setTimeout(() => void this.#expire(stream), this.#options.reservationSeconds * 1000);
+    stream.expiry.unref();
+    send(response, answer);
+  }
+
+  /** Nobody came for it. The protocol ends streams that are open, so it is opened for nobody. */
+  async #expire(stream: Stream): Promise<void> {
+    this.#forget(stream);
+    const [body] = await this.#handler({
+      method: 'GET',
+      url: '/',
+      headers: { get: (name) => (name === 'accept' ? 'text/event-stream' : null) },
+      body: null,
+      raw: undefined,
+      context: { token: stream.token, results: null },
+    });
+    if (body && typeof body !== 'string') await body.return(undefined);
+  }
+
+  #forget(stream: Stream): void {
+    if (stream.expiry) clearTimeout(stream.expiry);
+    stream.expiry = null;
+    this.#streams.delete(stream.token);
+    stream.unsent.close();
+    stream.free();
+  }
+
+  async #open(request: IncomingMessage, response: ServerResponse, stream: Stream): Promise<void> {
+    const answer = await this.#handler(toSseRequest(request, { token: stream.token, results: null }));
+    const [messages] = answer;
+    if (!messages || typeof messages === 'string') return send(response, answer);
+    if (stream.expiry) clearTimeout(stream.expiry);
+    stream.expiry = null;
+    const { openStreams } = this.#options;
+    const stop = (): void => {
+      stream.unsent.close();
+      void messages.return(undefined);
+    };
+    response.on('close', stop);
+    openStreams.add(stop);
+    if (response.destroyed) stop();
+    const writer = new EventWriter(response);
+    writer.open();
+    try {
+      for await (const message of messages) {
+        await writer.write(message);
+        if (message.startsWith('event: next')) stream.unsent.taken();
+      }
+    } finally {
+      openStreams.delete(stop);
+      this.#forget(stream);
+      stop();
+      writer.end();
+    }
+  }
+
+  async #execute(
+    request: IncomingMessage,
+    response: ServerResponse,
+    stream: Stream,
+    start: StartOperation,
+  ): Promise<void> {
+    if (stream.unsent.isFull) {
+      throw new HttpError(429, 'SLOW_CONSUMER', 'The stream is read too slowly to take another operation.', {
+        retryAfterSeconds: 1,
+      });
+    }
+    const release = this.#takePlace(stream);
+    try {
+      const { request: operation, results } = await start();
+      const paced = stream.unsent.pace(results, release);
+      const call = { token: stream.token, results: paced };
+      const answer = await this.#handler(toSseRequest(request, call, operation));
+      if (answer[1].status !== 202) await paced.return(undefined);
+      send(response, answer);
+    } catch (error) {
+      release();
+      throw error;
+    }
+  }
+
+  /** Of an operation: it counts as a stream of its token. */
+  #takePlace(stream: Stream): () => void {
+    if (stream.operations >= limits.streamsOfToken) {
+      throw new HttpError(429, 'TOO_MANY_STREAMS', 'The stream has too many operations.', {
+        extensions: { limit: limits.streamsOfToken },
+        retryAfterSeconds: 1,
+      });
+    }
+    const free = this.#options.streams.take(stream.tokenId);
+    stream.operations++;
+    let released = false;
+    return () => {
+      if (released) return;
+      released = true;
+      stream.operations--;
+      free();
+    };
+  }
+}
+
+const ownerOf = ({ tokenId, name }: Viewer): string => `${tokenId ?? ''} ${name}`;
+
+const acceptsEvents = (request: IncomingMessage): boolean =>
+  (request.headers.accept ?? '').includes('text/event-stream');
+
+/** From where the protocol has it: a header, or the URL for who cannot set one. */
+function tokenOf(request: IncomingMessage): string | null {
+  const header = request.headers['x-graphql-event-stream-token'];
+  if (typeof header === 'string') return header;
+  return new URL(request.url ?? '/', 'http://localhost').searchParams.get('token');
+}
+
+/** A request as graphql-sse takes it; an operation is handed over as it was read. */
+function toSseRequest(request: IncomingMessage, context: Call, operation: OperationRequest | null = null) {
+  const { method = 'GET', url = '/' } = request;
+  return {
+    method: operation ? 'POST' : method,
+    url,
+    headers: {
+      get: (name: string): string | null => {
+        if (operation) return name === 'content-type' || name === 'accept' ? 'application/json' : null;
+        if (name === 'accept') return acceptsEvents(request) ? 'text/event-stream' : '*/*';
+        return null;
+      },
+    },
+    body: operation && {
+      query: operation.query,
+      variables: operation.variables ?? undefined,
+      operationName: operation.operationName ?? undefined,
+      extensions: operation.extensions ?? undefined,
+    },
+    raw: undefined,
+    context,
+  };
+}
+
+const codes = {
+  400: 'BAD_REQUEST',
+  404: 'NOT_FOUND',
+  405: 'METHOD_NOT_ALLOWED',
+  406: 'NOT_ACCEPTABLE',
+  409: 'STREAM_CONFLICT',
+} as const;
+
+/** Refusals of the protocol get the form and the codes of all others. */
+function send(response: ServerResponse, [body, init]: SseResponse): void {
+  if (init.status >= 400) {
+    const said = typeof body === 'string' ? /"message":"([^"]*)"/.exec(body)?.[1] : undefined;
+    const code = codes[init.status as keyof typeof codes] ?? 'BAD_REQUEST';
+    throw new HttpError(init.status, code, said ?? init.statusText, {
+      headers: init.headers?.allow ? { allow: init.headers.allow } : {},
+    });
+  }
+  response.writeHead(init.status, init.headers);
+  response.end(typeof body === 'string' ? body : undefined);
+}
