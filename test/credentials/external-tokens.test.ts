@@ -1,5 +1,5 @@
 import { SignJWT, UnsecuredJWT } from 'jose';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { bearer, type GuardedServer, startGuardedServer } from '../support/guarded-server.ts';
 import { type IdentityProvider, startIdentityProvider } from '../support/identity-provider.ts';
 
