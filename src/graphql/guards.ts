@@ -77,7 +77,7 @@ function guardEntrance(from: GraphQLObjectType, field: Field): void {
   };
 }
 
-const scopeOfRoot = (field: Field): Scope | null =>
+export const scopeOfRoot = (field: Field): Scope | null =>
   declared(field) === undefined ? (scopeOfType(getNamedType(field.type)) ?? 'READ') : scopeOfField(field);
 
 function scopeOfField(field: Field): Scope | null {
