@@ -70,9 +70,8 @@ const products = (lists: readonly string[][]): string[][] =>
 
 /** Values that an input may have, with nothing that is optional. */
 function literals(type: GraphQLInputType, known: Known): string[] {
-  if (isNonNullType(type)) return literals(type.ofType as GraphQLInputType, known);
-  if (isListType(type))
-    return literals(type.ofType as GraphQLInputType, known).map((literal) => `[${literal}]`);
+  if (isNonNullType(type)) return literals(type.ofType, known);
+  if (isListType(type)) return literals(type.ofType, known).map((literal) => `[${literal}]`);
   if (isEnumType(type))
     return type
       .getValues()
