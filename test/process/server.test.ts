@@ -103,6 +103,41 @@ test('a port in use and wrong settings are told in sentences, all at once', asyn
   other.close();
 });
 
+test('a server that others can reach starts only when it asks for tokens; the admin token makes the first, which outlives it', async () => {
+  const host = { RUNPLANE_HOST: '0.0.0.0' };
+  await expect(start(host)).rejects.toThrow(
+    'Set RUNPLANE_AUTH to token and RUNPLANE_ADMIN_TOKEN to a secret',
+  );
+  const ask = async (url: string, query: string, token: string) => {
+    const response = await fetch(`${url}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+      body: JSON.stringify({ query }),
+    });
+    return {
+      status: response.status,
+      body: (await response.json()) as { data: { createApiToken: { secret: string } } },
+    };
+  };
+  const adminToken = 'the-token-of-the-administrator';
+  const first = await start({ ...host, RUNPLANE_AUTH: 'token', RUNPLANE_ADMIN_TOKEN: adminToken });
+  expect(first.server.output()).toContain('authentication: token, admin token set');
+  const { body } = await ask(
+    first.url,
+    'mutation { createApiToken(input: { name: "first", scopes: [READ] }) { ... on CreateApiTokenSuccess { secret } } }',
+    adminToken,
+  );
+  const { secret } = body.data.createApiToken;
+  expect(await first.server.end('SIGTERM')).toBe(0);
+  for (const hidden of [adminToken, secret]) expect(first.server.output()).not.toContain(hidden);
+
+  const second = await start({ ...host, RUNPLANE_AUTH: 'token' });
+  expect((await ask(second.url, '{ viewer { name } }', secret)).body.data).toEqual({
+    viewer: { name: 'first' },
+  });
+  expect((await ask(second.url, '{ viewer { name } }', adminToken)).status).toBe(401);
+});
+
 test('a ctrl-C while it starts leaves nothing behind, and one fault of the database is told in a sentence', async () => {
   const starting = await startProcess('src/main.ts', [], /applying migrations/, {
     RUNPLANE_DATA_DIR: directory,
