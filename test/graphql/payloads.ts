@@ -7,7 +7,7 @@ export const marker = 'the-secret-of-the-customer';
 
 /** Everything that can be asked for, with the marker in what only PAYLOAD_READ may see. */
 export async function fillWithPayloads(plane: ControlPlane): Promise<Known> {
-  const { configuration, intake, dispatch, apiTokens } = plane.services;
+  const { configuration, intake, dispatch, attemptEvents, apiTokens } = plane.services;
   await configuration.saveThrottle({ name: 'throttle', maxConcurrentTasks: 100 }, actor);
   // What an entry of the audit log shows of before is no more to be seen at the agent.
   await plane.agent('agent', { throttles: ['throttle'], description: marker });
@@ -31,6 +31,10 @@ export async function fillWithPayloads(plane: ControlPlane): Promise<Known> {
   const work = async () => {
     const [assignment] = await plane.claim(['agent'], 1);
     if (!assignment) throw new Error('nothing to claim');
+    await attemptEvents.append({
+      lease: plane.credentials(assignment),
+      events: [{ type: 'thought', data: { text: marker } }],
+    });
     return assignment;
   };
   await plane.report(await work(), {

@@ -79,7 +79,8 @@ async function watch(scopes: readonly Scope[], { name }: Root, selection: string
   if (!(Symbol.asyncIterator in stream)) return [{ root: name, data: null, errors: stream.errors ?? [] }];
   const walked: Walked[] = [];
   for (let caughtUp = false; !caughtUp; ) {
-    const { value } = await stream.next();
+    const { done, value } = await stream.next();
+    if (done) break;
     const { data = null, errors = [] } = value as {
       data?: Record<string, unknown> | null;
       errors?: Walked['errors'];
@@ -114,6 +115,7 @@ describe('what only PAYLOAD_READ may see', () => {
     const seen = new Set(everything.filter(({ value }) => tells(value)).map(({ field }) => field));
     expect([...seen].sort()).toEqual(
       expect.arrayContaining([
+        'AttemptEvent.data',
         'AuditEntry.after',
         'AuditEntry.before',
         'Event.payload',
