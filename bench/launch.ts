@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { createSchema, createYoga } from 'graphql-yoga';
 import pg from 'pg';
 import { startApp } from '../src/app.ts';
+import { readOperations } from '../src/cli/graphql-client.ts';
 import { readConfig } from '../src/config.ts';
 import {
   answer,
@@ -54,9 +55,7 @@ async function measureHttp(url: string, options: LaunchOptions): Promise<number>
   // Launches only: what executes them would share the processor with what is measured.
   const settings = { RUNPLANE_PORT: '0', RUNPLANE_ROLES: 'api', DATABASE_URL: url, LOG_LEVEL: 'error' };
   const app = await startApp({ config: readConfig(settings), log: quiet, onProgress: () => {} });
-  const query =
-    'mutation ($config: JSON) { launchRun(input: { job: "noop", config: $config }) { ... on LaunchRunSuccess { runId } ... on Problem { message } } }';
-  const perSecond = await load(`${app.url}/graphql`, query, options);
+  const perSecond = await load(`${app.url}/graphql`, readOperations('bench.graphql'), options);
   await app.stop();
   return perSecond;
 }
