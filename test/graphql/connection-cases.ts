@@ -1,5 +1,5 @@
 import { randomInt, randomUUID } from 'node:crypto';
-import { newUuid, toPublicId } from '../../src/domain/ids.ts';
+import { changeUuid, newUuid, toPublicId } from '../../src/domain/ids.ts';
 import { actor, ControlPlane } from '../support/control-plane.ts';
 
 /** How to ask for a list of the schema, and how rows of it come and go. */
@@ -100,6 +100,21 @@ export async function prepareConnections(): Promise<{
       };
       return { id: toPublicId(prefix, id), remove };
     };
+  const addEvent = async (): Promise<Row> => {
+    const sequence = randomInt(1, 1_000_000_000);
+    await plane.rows(
+      `insert into runplane.attempt_events (run_id, task_id, attempt_id, sequence, type, at, bytes)
+       values ($1, $2, $3, $4, 'log', runplane.clock(), 1)`,
+      [runId, first, attempt, sequence],
+    );
+    const [row] = await plane.rows<{ number: number }>(
+      'select id as number from runplane.attempt_events where sequence = $1',
+      [sequence],
+    );
+    const remove = async () =>
+      void (await plane.rows('delete from runplane.attempt_events where sequence = $1', [sequence]));
+    return { id: toPublicId('aev', changeUuid(row?.number ?? 0)), remove };
+  };
   const is = (id: string) => `x.id = '${id}'`;
   const some = (table: string) => `x.id = (select id from runplane.${table} limit 1)`;
   const named = (id: string) => ({ name: id });
@@ -167,6 +182,11 @@ export async function prepareConnections(): Promise<{
     'Run.tasks': { within: ofRun, add: addTask, other: 'filter: { steps: ["first"] }' },
     'Event.runs': { within: node('Event', toPublicId('evt', eventId)), add: addRun, other: null },
     'Job.runs': { within: node('Job', toPublicId('job', jobId)), add: addRun, other: null },
+    'Attempt.events': {
+      within: node('Attempt', toPublicId('att', attempt)),
+      add: addEvent,
+      other: null,
+    },
     'Task.attempts': { within: ofTask(first), add: addAttempt, other: null },
     'Task.dependencies': { within: ofTask(second), add: addTask, other: null },
     'Task.children': { within: ofTask(first), add: add('task', 'tasks', is(child)), other: null },
