@@ -1,4 +1,4 @@
-import { timingSafeEqual } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import type { Database } from '../db/pool.ts';
 import { statement } from '../db/transaction.ts';
 import {
@@ -14,7 +14,7 @@ import { toPublicId } from '../domain/ids.ts';
 import { apiTokenPrefix, hashSecret, isSecret, parseSecretToken } from '../domain/secret-token.ts';
 import { type ExternalIssuer, type ExternalToken, ExternalTokens } from './external-tokens.ts';
 import { LastUsed } from './last-used.ts';
-import { type Holder, Sessions } from './sessions.ts';
+import { type Holder, type HolderOf, Sessions } from './sessions.ts';
 import { ShortMemory } from './short-memory.ts';
 import { readToken, type TokenRow, writeLastUsed } from './token-rows.sql.ts';
 
@@ -33,7 +33,7 @@ export interface CredentialStoreOptions extends AuthenticationOptions {
 
 /** An authority, with what a session would have to remember of it. */
 interface Held extends Authority {
-  holder: Holder;
+  holderOf: HolderOf;
   secondsLeft: number | null;
 }
 
@@ -48,7 +48,7 @@ const admin: Viewer = Object.freeze({
 /** Every kind of credential: API tokens, the admin token, tokens of an identity provider, and sessions of any of them. */
 export class CredentialStore implements Credentials {
   readonly none = anonymous;
-  readonly #adminHash: Buffer | null;
+  readonly #adminToken: string | null;
   readonly #tokens: ShortMemory<TokenRow>;
   readonly #external: ExternalTokens | null;
   readonly #sessions: Sessions;
@@ -61,7 +61,7 @@ export class CredentialStore implements Credentials {
     onError,
     clock = () => performance.now(),
   }: CredentialStoreOptions) {
-    this.#adminHash = adminToken === null ? null : hashSecret(adminToken);
+    this.#adminToken = adminToken;
     this.#tokens = new ShortMemory({ read: (id) => readToken(db, id), clock });
     this.#external = external && new ExternalTokens(external);
     this.#sessions = new Sessions(db, clock);
@@ -74,8 +74,8 @@ export class CredentialStore implements Credentials {
 
   ofToken(token: string): Promise<Held | null> {
     const apiToken = parseSecretToken(apiTokenPrefix, token);
-    if (this.#adminHash && isSecret(token, this.#adminHash))
-      return Promise.resolve(this.#admin(this.#adminHash));
+    if (this.#adminToken !== null && isSecret(token, hashSecret(this.#adminToken)))
+      return Promise.resolve(adminAuthority(this.#adminToken));
     if (apiToken) return this.#ofApiToken(apiToken.uuid, apiToken.secret);
     return this.#external && looksSigned(token)
       ? this.#ofExternal(this.#external, token)
@@ -84,7 +84,7 @@ export class CredentialStore implements Credentials {
 
   async ofSession(cookie: string): Promise<Authority | null> {
     const session = await this.#sessions.find(cookie);
-    const authority = session && (await this.#ofHolder(session.holder));
+    const authority = session && (await this.#ofHolder(session.holder, session.secret));
     return (
       authority && {
         viewer: authority.viewer,
@@ -95,7 +95,7 @@ export class CredentialStore implements Credentials {
 
   async openSession(token: string): Promise<Session | null> {
     const authority = await this.ofToken(token);
-    return authority && this.#sessions.open(authority.holder, authority.secondsLeft);
+    return authority && this.#sessions.open(authority.holderOf, authority.secondsLeft);
   }
 
   closeSession(cookie: string): Promise<void> {
@@ -129,7 +129,7 @@ export class CredentialStore implements Credentials {
         if (stands) this.#lastUsed.touch(id);
         return stands;
       },
-      holder: { kind: 'apiToken', id },
+      holderOf: () => ({ kind: 'apiToken', id }),
       secondsLeft,
     };
   }
@@ -139,29 +139,34 @@ export class CredentialStore implements Credentials {
     return checked && externalAuthority(checked);
   }
 
-  async #ofHolder(holder: Holder): Promise<Authority | null> {
+  async #ofHolder(holder: Holder, sessionSecret: string): Promise<Authority | null> {
     switch (holder.kind) {
       case 'apiToken':
         return this.#ofApiToken(holder.id, null);
       case 'adminToken': {
-        const hash = Buffer.from(holder.hash, 'hex');
-        return this.#adminHash && timingSafeEqual(hash, this.#adminHash) ? this.#admin(hash) : null;
+        const isSame =
+          this.#adminToken !== null &&
+          isSecret(markOf(this.#adminToken, sessionSecret), hashSecret(holder.mark));
+        return isSame ? adminAuthority(this.#adminToken) : null;
       }
       case 'external':
         // The session ends when the token that it was opened with would have.
         return { viewer: holder.viewer, stands: () => Promise.resolve(true) };
     }
   }
-
-  #admin(hash: Buffer): Held {
-    return {
-      viewer: admin,
-      stands: () => Promise.resolve(true),
-      holder: { kind: 'adminToken', hash: hash.toString('hex') },
-      secondsLeft: null,
-    };
-  }
 }
+
+/** Tells whether the admin token is the one that a session was opened with. */
+const markOf = (adminToken: string, sessionSecret: string): string =>
+  createHmac('sha256', adminToken).update(sessionSecret).digest('hex');
+
+/** It is valid as long as the process runs with it. */
+const adminAuthority = (adminToken: string): Held => ({
+  viewer: admin,
+  stands: () => Promise.resolve(true),
+  holderOf: (sessionSecret) => ({ kind: 'adminToken', mark: markOf(adminToken, sessionSecret) }),
+  secondsLeft: null,
+});
 
 const looksSigned = (token: string): boolean => /^[\w-]+\.[\w-]+\.[\w-]+$/.test(token);
 
@@ -170,7 +175,7 @@ function externalAuthority({ viewer, expiresAt }: ExternalToken): Held {
   return {
     viewer,
     stands: () => Promise.resolve(secondsLeft() > 0),
-    holder: { kind: 'external', viewer },
+    holderOf: () => ({ kind: 'external', viewer }),
     secondsLeft: secondsLeft(),
   };
 }

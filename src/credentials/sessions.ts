@@ -10,8 +10,11 @@ const maxSeconds = 12 * 3600;
 /** The credential that a session stands for. An external one is not kept, only whom it named. */
 export type Holder =
   | { kind: 'apiToken'; id: string }
-  | { kind: 'adminToken'; hash: string }
+  | { kind: 'adminToken'; mark: string }
   | { kind: 'external'; viewer: Viewer };
+
+/** Given the secret of the session, which is not stored: what is told apart by it cannot be guessed from what is. */
+export type HolderOf = (sessionSecret: string) => Holder;
 
 interface SessionRow {
   secretHash: Buffer;
@@ -29,22 +32,27 @@ export class Sessions {
   }
 
   /** Ends with the credential, which has so many seconds left, and after 12 hours. */
-  async open(holder: Holder, secondsLeft: number | null): Promise<Session> {
+  async open(holderOf: HolderOf, secondsLeft: number | null): Promise<Session> {
     const id = newUuid();
-    const { text, secretHash } = newSecretToken(sessionPrefix, id);
+    const { text, secret, secretHash } = newSecretToken(sessionPrefix, id);
     const seconds = Math.min(maxSeconds, Math.max(0, secondsLeft ?? maxSeconds));
     await transaction(this.#db, async (tx) => {
       await tx.query({ text: deleteOverSql });
-      await tx.query({ text: insertSql, values: [id, secretHash, JSON.stringify(holder), seconds] });
+      await tx.query({
+        text: insertSql,
+        values: [id, secretHash, JSON.stringify(holderOf(secret)), seconds],
+      });
     });
     return { cookie: text, seconds: Math.floor(seconds) };
   }
 
   /** The session of a cookie, as long as it is there. */
-  async find(cookie: string): Promise<{ id: string; holder: Holder } | null> {
+  async find(cookie: string): Promise<{ id: string; secret: string; holder: Holder } | null> {
     const given = parseSecretToken(sessionPrefix, cookie);
     const row = given && (await this.#rows.get(given.uuid));
-    return row && isSecret(given.secret, row.secretHash) ? { id: given.uuid, holder: row.holder } : null;
+    return row && isSecret(given.secret, row.secretHash)
+      ? { id: given.uuid, secret: given.secret, holder: row.holder }
+      : null;
   }
 
   async stands(id: string): Promise<boolean> {

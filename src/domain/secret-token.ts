@@ -11,13 +11,14 @@ const secretBytes = 32;
 /** A random secret that carries its id, so that it is found without being searched for: prefix, id, secret. */
 export interface SecretToken {
   text: string;
+  secret: string;
   /** What is stored of it: it gives nothing away, because there is nothing to guess in 32 random bytes. */
   secretHash: Buffer;
 }
 
 export function newSecretToken(prefix: string, uuid: string): SecretToken {
   const secret = randomBytes(secretBytes).toString('base64url');
-  return { text: `${prefix}_${idText(uuid)}_${secret}`, secretHash: hashSecret(secret) };
+  return { text: `${prefix}_${idText(uuid)}_${secret}`, secret, secretHash: hashSecret(secret) };
 }
 
 /** The id and the secret in a token; null when the text is none of that kind. */

@@ -94,7 +94,7 @@ select $1, $2, $3, $4, $5, $6, $7, now.at, $8 from now where $8::timestamptz is 
   // The secret is in no form part of what is recorded.
   await appendAudit(tx, {
     actor,
-    action: 'apiToken.create',
+    action: 'api_token.create',
     target: toPublicId('tok', id),
     before: null,
     after: { name, scopes, agents, jobs, topics, expiresAt },
@@ -120,7 +120,7 @@ update runplane.api_tokens t set revoked_at = now.at from now where t.id = $1 re
       values: [id],
     });
     const after = { revokedAt: revoked[0]?.revokedAt ?? null };
-    await appendAudit(tx, { actor, action: 'apiToken.revoke', target, before: { revokedAt: null }, after });
+    await appendAudit(tx, { actor, action: 'api_token.revoke', target, before: { revokedAt: null }, after });
     return true;
   });
   if (!found) return notFound('API token', target);

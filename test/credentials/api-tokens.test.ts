@@ -77,7 +77,7 @@ describe('an API token', () => {
     expect(entries).toEqual([
       {
         actor: 'admin',
-        action: 'apiToken.create',
+        action: 'api_token.create',
         before: null,
         after: {
           name: 'recorded',
@@ -90,7 +90,7 @@ describe('an API token', () => {
       },
       {
         actor: 'admin',
-        action: 'apiToken.revoke',
+        action: 'api_token.revoke',
         before: { revokedAt: null },
         after: { revokedAt: expect.any(String) as string },
       },

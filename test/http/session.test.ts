@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { CredentialStore } from '../../src/credentials/credentials.ts';
 import { adminToken, bearer, type GuardedServer, startGuardedServer } from '../support/guarded-server.ts';
 import { startTestServer } from '../support/server.ts';
 
@@ -72,6 +73,21 @@ test('a session dies with its token, and is no longer than it', async () => {
   expect(await who(cookie)).toMatchObject({ name: 'test' });
   await server.revoke(id);
   expect(await who(cookie)).toBe(401);
+});
+
+test('a session of the admin token ends when a server starts with another one', async () => {
+  const { cookie } = cookieIn(await signIn(bearer(adminToken)));
+  const value = cookie.slice(cookie.indexOf('=') + 1);
+  const restarted = (token: string | null) =>
+    new CredentialStore({
+      db: server.plane.services.db,
+      adminToken: token,
+      external: null,
+      onError: () => {},
+    });
+  expect(await restarted(adminToken).ofSession(value)).not.toBeNull();
+  expect(await restarted('another-token-of-the-administrator').ofSession(value)).toBeNull();
+  expect(await restarted(null).ofSession(value)).toBeNull();
 });
 
 test('what is over is deleted when others sign in', async () => {

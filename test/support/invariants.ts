@@ -112,6 +112,11 @@ const invariants: Record<string, string> = {
   'a ready task is found by its priority, turn and rank': `
     select r.task_id from runplane.ready_tasks r join runplane.tasks t on t.id = r.task_id 
      where (r.priority_key, r.turn, r.rank) is distinct from ((-t.priority)::smallint, t.turn, t.rank)`,
+  'API tokens are created and revoked with one audit entry each': `
+    select t.tokens, a.entries from
+      (select count(*) + count(*) filter (where k.revoked_at is not null) as tokens from runplane.api_tokens k) t,
+      (select count(*) as entries from runplane.audit_entries u where u.action in ('api_token.create', 'api_token.revoke')) a
+     where t.tokens <> a.entries`,
   'of a deleted task no payload is left': `
     select t.id from runplane.tasks t where t.deleted_at is not null and (t.input is not null or t.output is not null or t.error_message is not null
        or exists (select from runplane.dead_letters d where d.task_id = t.id)
