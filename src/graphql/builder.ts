@@ -14,7 +14,10 @@ export const builder = new SchemaBuilder<{
   };
 }>({ defaultFieldNullability: false });
 
-builder.queryType({ description: 'Questions. All but server and viewer need the scope READ.' });
+builder.queryType({
+  description:
+    'Questions. They need the scope READ where they say nothing else; server and viewer need none.',
+});
 builder.mutationType({
   description:
     'Commands. Expected failures are members of the results; whatever committed is answered, even when a part of the answer cannot be read.',

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { CredentialStore } from '../../src/credentials/credentials.ts';
 import { fromPublicId } from '../../src/domain/ids.ts';
 import { setClockAhead } from '../support/clock.ts';
@@ -194,6 +194,8 @@ describe('a restricted token', () => {
 
 describe('the end of a token', () => {
   /** Another replica on the same database, whose clock the test moves. */
+  const stores: CredentialStore[] = [];
+  afterEach(() => Promise.all(stores.splice(0).map((store) => store.stop())));
   const replica = () => {
     let now = 0;
     const store = new CredentialStore({
@@ -205,6 +207,7 @@ describe('the end of a token', () => {
       },
       clock: () => now,
     });
+    stores.push(store);
     return { store, after: (seconds: number) => (now = seconds * 1000) };
   };
 

@@ -59,6 +59,7 @@ test('elsewhere a stream shows what happens for 30 s more, and nothing later', a
   await server.plane.launch('one');
   await expect(stream.next()).rejects.toMatchObject({ extensions: { code: 'UNAUTHENTICATED' } });
   expect(await stream.next()).toEqual({ done: true, value: undefined });
+  await store.stop();
 });
 
 test('a silent stream of a token that was revoked ends within a minute', async () => {
