@@ -87,7 +87,12 @@ const refuse = (code: QueryLimitCode, message: string, limit: number, actual: nu
   actual,
 });
 
+const knownAliases = new WeakMap<DocumentNode, number>();
+
+/** Counted once: documents are kept, and variables change nothing. */
 function countAliases(document: DocumentNode): number {
+  const known = knownAliases.get(document);
+  if (known !== undefined) return known;
   let aliases = 0;
   visit(document, {
     Field: ({ alias }) => {
@@ -95,6 +100,7 @@ function countAliases(document: DocumentNode): number {
     },
     Argument: () => false,
   });
+  knownAliases.set(document, aliases);
   return aliases;
 }
 

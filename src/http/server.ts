@@ -5,6 +5,7 @@ import type { Credentials } from '../domain/credential.ts';
 import { errors } from '../errors.ts';
 import type { AdmissionOptions } from './admission.ts';
 import type { OpenStreams } from './event-stream.ts';
+import { createGraphiQL } from './graphiql.ts';
 import { createGraphQLEndpoint, type GraphQLEndpointOptions } from './graphql-endpoint.ts';
 import { HttpError } from './http-error.ts';
 import { RequestRate } from './request-rate.ts';
@@ -42,12 +43,16 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   };
   const graphql = createGraphQLEndpoint({ ...options, admission, openStreams });
 
+  const graphiql = createGraphiQL(credentials);
+
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     switch (pathOf(request)) {
       case '/graphql':
         return graphql.answer(request, response);
       case '/graphql/stream':
         return graphql.answerStream(request, response);
+      case '/graphiql':
+        return graphiql(request, response);
       case '/session':
         return answerSession(request, response, admission);
       case '/healthz':
