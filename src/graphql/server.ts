@@ -6,6 +6,25 @@ import { needs } from './needs.ts';
 
 const contract = 1;
 
+const ServerLimit = builder.objectRef<{ name: string; value: number }>('ServerLimit').implement({
+  description: 'A limit of the server. Refusals tell the same number.',
+  fields: (t) => ({
+    name: t.exposeString('name', {
+      description:
+        'What is limited, as batch or queryCost; names that end with Bytes or Seconds tell the unit.',
+    }),
+    value: t.exposeFloat('value', { description: 'The most that is allowed; .min and .max are a range.' }),
+  }),
+});
+
+// How many streams a token may have is a setting.
+const { streamsOfToken: _, ...fixed } = limits;
+const allLimits = Object.entries(fixed).flatMap(([name, value]) =>
+  typeof value === 'number'
+    ? [{ name, value }]
+    : Object.entries(value).map(([end, bound]) => ({ name: `${name}.${end}`, value: bound })),
+);
+
 const ServerInfo = builder.objectRef<{ version: string; now: Date }>('ServerInfo').implement({
   description: 'The server and its limits.',
   fields: (t) => ({
@@ -24,6 +43,11 @@ const ServerInfo = builder.objectRef<{ version: string; now: Date }>('ServerInfo
     maxResultBytes: t.int({
       description: 'Bytes of a request body that only reports results.',
       resolve: () => limits.resultBodyBytes,
+    }),
+    limits: t.field({
+      type: [ServerLimit],
+      description: 'Every limit by its name, those of queries too; docs/api-limits.md tells what they mean.',
+      resolve: () => allLimits,
     }),
     maxWaitSeconds: t.float({
       description: 'Longest wait of claimTasks, in seconds.',

@@ -191,9 +191,9 @@ export class SingleConnections {
 
   /** Of an operation: it counts as a stream of its token. */
   #takePlace(stream: Stream): () => void {
-    if (stream.operations >= limits.streamsOfToken) {
+    if (stream.operations >= limits.operationsOfStream) {
       throw new HttpError(429, 'TOO_MANY_STREAMS', 'The stream has too many operations.', {
-        extensions: { limit: limits.streamsOfToken },
+        extensions: { limit: limits.operationsOfStream },
         retryAfterSeconds: 1,
       });
     }

@@ -167,3 +167,11 @@ test('a value that is nested deep is refused, and the server goes on', async () 
   expect(await server.post(query)).toHaveProperty('errors');
   expect(await server.post('{ __typename }')).toEqual({ data: { __typename: 'Query' } });
 });
+
+test('the server tells its limits', async () => {
+  const { data } = await server.post('{ server { maxBatch maxPage limits { name value } } }');
+  const told = (data as unknown as { server: { limits: { name: string; value: number }[] } }).server.limits;
+  expect(told).toContainEqual({ name: 'queryCost', value: limits.queryCost });
+  expect(told).toContainEqual({ name: 'batch', value: limits.batch });
+  expect(told).toContainEqual({ name: 'leaseSeconds.max', value: limits.leaseSeconds.max });
+});

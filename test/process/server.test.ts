@@ -1,8 +1,10 @@
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { joinEmbeddedPostgres } from '../../src/db/embedded-postgres.ts';
 import { type Process, startProcess } from '../support/processes.ts';
@@ -101,6 +103,9 @@ test('a port in use and wrong settings are told in sentences, all at once', asyn
     start({ RUNPLANE_HOST: '0.0.0.0', RUNPLANE_PORT: 'many', RUNPLANE_PROT: '1' }),
   ).rejects.toThrow(/RUNPLANE_PROT[\s\S]*RUNPLANE_PORT|RUNPLANE_PORT[\s\S]*RUNPLANE_PROT/);
   other.close();
+  await expect(start({ RUNPLANE_TRUSTED_DOCUMENTS: 'package.json' })).rejects.toThrow(
+    'RUNPLANE_TRUSTED_DOCUMENTS cannot be used: name is not the SHA-256 of its document.',
+  );
 });
 
 test('a server that others can reach starts only when it asks for tokens; the admin token makes the first, which outlives it', async () => {
@@ -136,6 +141,33 @@ test('a server that others can reach starts only when it asks for tokens; the ad
     viewer: { name: 'first' },
   });
   expect((await ask(second.url, '{ viewer { name } }', adminToken)).status).toBe(401);
+});
+
+test('of the list of trusted documents that a command prints, all are executed, and nothing else', async () => {
+  const file = 'schema/operations/demo.graphql';
+  const { stdout } = await promisify(execFile)(process.execPath, [
+    '--import',
+    'tsx',
+    'src/cli/hash-documents.ts',
+    file,
+  ]);
+  const list = join(directory, '..', 'documents.json');
+  await writeFile(list, stdout);
+  const { url } = await start({ RUNPLANE_TRUSTED_DOCUMENTS: list });
+  const post = (body: object) =>
+    fetch(`${url}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+  const whole = await post({ query: await readFile(file, 'utf8'), operationName: 'DemoStart' });
+  expect(await whole.json()).toEqual({ data: { changeLogCursor: expect.any(String) } });
+  const [documentId] = Object.entries(JSON.parse(stdout) as Record<string, string>).find(
+    ([, document]) =>
+      document.startsWith('query DemoStart {\n  changeLogCursor\n}') && !document.includes('mutation'),
+  ) as [string, string];
+  expect((await post({ documentId })).status).toBe(200);
+  expect((await post({ query: '{ viewer { name } }' })).status).toBe(403);
 });
 
 test('a ctrl-C while it starts leaves nothing behind, and one fault of the database is told in a sentence', async () => {

@@ -1,0 +1,99 @@
+import { GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { startTestServer, type TestServer } from '../support/server.ts';
+import { StreamByHand } from '../support/stream-by-hand.ts';
+
+const secret = 'what-a-client-sent';
+const logged: object[] = [];
+
+/** Fails in a way that nobody expected, as a bug or a broken connection would. */
+const failing = {
+  type: GraphQLString,
+  args: { value: { type: GraphQLString } },
+  resolve: () => {
+    throw new Error('the cause: select secret_column from nowhere');
+  },
+};
+const schema = new GraphQLSchema({
+  query: new GraphQLObjectType({ name: 'Query', fields: { failing } }),
+  subscription: new GraphQLObjectType({
+    name: 'Subscription',
+    fields: {
+      failing: { ...failing, subscribe: failing.resolve },
+      failingLater: {
+        ...failing,
+        subscribe: async function* () {
+          yield {};
+        },
+      },
+    },
+  }),
+});
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer({ schema, log: { error: (fields) => void logged.push(fields) } });
+});
+beforeEach(() => void logged.splice(0));
+afterAll(() => server.stop());
+
+type Send = (query: string) => Promise<string>;
+const variables = { value: secret };
+
+const post =
+  (accept: string): Send =>
+  async (query) => {
+    const response = await fetch(server.url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept },
+      body: JSON.stringify({ query, variables }),
+    });
+    return response.text();
+  };
+const overOneConnection: Send = async (query) => {
+  const stream = new StreamByHand(`${server.http.url}/graphql/stream`);
+  const { token } = await stream.reserve();
+  const response = await stream.send(token, { query, variables, extensions: { operationId: '1' } });
+  if (response.status !== 202) return response.text();
+  const { readUntil, leave } = await stream.connect(token);
+  const text = await readUntil('event: complete');
+  leave();
+  return text;
+};
+
+describe.each([
+  ['as JSON', post('application/json')],
+  ['as a stream', post('text/event-stream')],
+  ['over a single connection', overOneConnection],
+])('asked %s,', (how, send) => {
+  const streamed = [
+    'subscription Q($value: String) { failing(value: $value) }',
+    'subscription Q($value: String) { failingLater(value: $value) }',
+  ];
+
+  test.each(['query Q($value: String) { failing(value: $value) }', ...(how === 'as JSON' ? [] : streamed)])(
+    'what fails has a request id, under which the log has the cause: %s',
+    async (query) => {
+      const text = await send(query);
+      const requestId = /"requestId":"([\w-]{36})"/.exec(text)?.[1];
+      expect(requestId).toBeDefined();
+      expect(text).toContain('INTERNAL_SERVER_ERROR');
+      expect(text).not.toContain('secret_column');
+      expect(logged).toEqual([
+        expect.objectContaining({ requestId, error: expect.stringContaining('secret_column') }),
+      ]);
+      expect(JSON.stringify(logged)).not.toContain(secret);
+    },
+  );
+
+  test.each([
+    ['is no GraphQL', 'query Q($value: String) {'],
+    ['does not fit the schema', 'query Q($value: String) { nothing(value: $value) }'],
+    ['has wrong variables', 'query Q($value: Int) { __typename @skip(if: $value) }'],
+    ['has variables of a wrong type', 'query Q($value: Boolean!) { __typename @skip(if: $value) }'],
+    ['is too deep', `query Q($value: String) ${'{ a '.repeat(40)}${'}'.repeat(40)}`],
+  ])('what %s is refused without a word in the log', async (_, query) => {
+    expect(await send(query)).toContain('errors');
+    expect(logged).toEqual([]);
+  });
+});
