@@ -15,7 +15,8 @@ import type { InlineHandler } from './dispatch/handlers.ts';
 import { Heartbeats } from './dispatch/heartbeats.ts';
 import { InlineDispatch } from './dispatch/inline.ts';
 import { createPullDispatch } from './dispatch/pull.ts';
-import type { PullDispatch } from './dispatch/types.ts';
+import type { PullDispatch, WorkHintSource } from './dispatch/types.ts';
+import { WorkHints } from './dispatch/work-hints.ts';
 import { WorkerRegistry } from './dispatch/worker-registry.ts';
 import { authenticationOff, type Credentials } from './domain/credential.ts';
 import { createRepair } from './housekeeping/repair/repair.ts';
@@ -63,6 +64,7 @@ export interface Services {
   signal: Signal;
   intake: Intake;
   dispatch: PullDispatch;
+  workHints: WorkHintSource;
   inline: InlineDispatch | null;
   results: ResultRecorder;
   attemptEvents: AttemptEvents;
@@ -132,6 +134,8 @@ export async function startServices(options: ServicesOptions): Promise<Services>
       ...options.authentication,
       onError: (error) => onError(error, 'last use of tokens'),
     });
+  const workHints = new WorkHints({ db, ready, onError });
+  workHints.start();
   const duties: Duty[] = [];
   let inline: InlineDispatch | null = null;
   if (options.scheduler) {
@@ -170,6 +174,7 @@ export async function startServices(options: ServicesOptions): Promise<Services>
   const drain = async (): Promise<void> => {
     dispatch.drain();
     changeLog.drain();
+    await workHints.stop();
     await Promise.all(duties.map((duty) => duty.stop()));
     await inline?.stop();
     await ready.stop();
@@ -179,6 +184,7 @@ export async function startServices(options: ServicesOptions): Promise<Services>
     signal,
     intake,
     dispatch,
+    workHints,
     inline,
     results,
     attemptEvents,

@@ -60,6 +60,20 @@ export interface LeaseStatus {
   cancelDeadline: Date | null;
 }
 
+/** Which agents a worker would claim for: by their names, by a pool, or by both. */
+export interface WorkHintsOf {
+  agents?: readonly string[] | null;
+  pool?: string | null;
+}
+/** A hint that a claim is worth a call for these agents; none: that the server is there. */
+export interface WorkAvailable {
+  agents: readonly string[];
+}
+/** What pull workers sleep on. */
+export interface WorkHintSource {
+  open(of: WorkHintsOf): Promise<AsyncIterableIterator<WorkAvailable>>;
+}
+
 /** What pull workers use. */
 export interface PullDispatch {
   /** Waits up to waitSeconds for work; the signal ends the wait when the client left. */

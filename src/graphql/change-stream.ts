@@ -11,14 +11,14 @@ import { badUserInput, streamError } from './errors.ts';
 import { toRunFilter, toTaskFilter } from './filters.ts';
 
 /**
- * A stream of the change log whose errors are those of clients. A hand-written iterator: an async generator that waits
+ * A stream of a service whose errors are those of clients. A hand-written iterator: an async generator that waits
  * for the next change could not be stopped before that change, and would hold its place in the log until then.
  */
-export class ChangeStream<Change> implements AsyncIterableIterator<Changes<Change>> {
-  readonly #source: AsyncIterableIterator<Changes<Change>>;
+export class ChangeStream<Message> implements AsyncIterableIterator<Message> {
+  readonly #source: AsyncIterableIterator<Message>;
   #failed = false;
 
-  constructor(open: () => AsyncIterableIterator<Changes<Change>>) {
+  constructor(open: () => AsyncIterableIterator<Message>) {
     try {
       this.#source = open();
     } catch (error) {
@@ -30,7 +30,7 @@ export class ChangeStream<Change> implements AsyncIterableIterator<Changes<Chang
     return this;
   }
 
-  async next(): Promise<IteratorResult<Changes<Change>>> {
+  async next(): Promise<IteratorResult<Message>> {
     if (this.#failed) return { done: true, value: undefined };
     try {
       return await this.#source.next();
@@ -40,7 +40,7 @@ export class ChangeStream<Change> implements AsyncIterableIterator<Changes<Chang
     }
   }
 
-  async return(): Promise<IteratorResult<Changes<Change>>> {
+  async return(): Promise<IteratorResult<Message>> {
     await this.#source.return?.();
     return { done: true, value: undefined };
   }

@@ -1,5 +1,5 @@
 import type { ChangeLog } from '../changelog/types.ts';
-import type { PullDispatch } from '../dispatch/types.ts';
+import type { PullDispatch, WorkHintSource } from '../dispatch/types.ts';
 import type { Authority, Viewer } from '../domain/credential.ts';
 import type { Intake } from '../intake/types.ts';
 import type { ApiTokens } from '../operator/api-tokens.ts';
@@ -13,6 +13,7 @@ export interface Services {
   read: Read;
   intake: Intake;
   dispatch: PullDispatch;
+  workHints: WorkHintSource;
   results: Results;
   attemptEvents: AttemptEvents;
   changeLog: ChangeLog;

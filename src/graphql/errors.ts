@@ -29,6 +29,10 @@ export const badUserInput = (field: string, message: string): GraphQLError =>
 export const lacksScope = (scope: Scope): GraphQLError =>
   graphqlError('FORBIDDEN', `This needs the scope ${scope}.`, { scope });
 
+/** A stream that a token does not reach. */
+export const forbiddenStream = ({ message, scope }: { message: string; scope: Scope }): GraphQLError =>
+  graphqlError('FORBIDDEN', message, { scope });
+
 /** A credential ended while it was in use. */
 export const unauthenticated = (): GraphQLError =>
   graphqlError('UNAUTHENTICATED', 'The credential is not valid any more.');

@@ -31,6 +31,7 @@ import './server.ts';
 import './task.ts';
 import './throttle.ts';
 import './trace.ts';
+import './work-available.ts';
 import './worker.ts';
 
 /** The schema that clients see. Its services come with the context of each request. */
