@@ -54,7 +54,8 @@ LANGUAGE sql VOLATILE AS $$
       FROM unnest(p_tasks, p_sequences, p_attempts) WITH ORDINALITY AS p(id, sequence, attempts, n)
       JOIN runplane.tasks t ON t.id = p.id
       JOIN runplane.runs r ON r.id = t.run_id
-      LEFT JOIN runplane.serial_tasks s ON s.task_id = t.id),
+      -- Looked up and not joined: a plan made while few tasks had serial keys would go through all of them for each.
+      LEFT JOIN LATERAL (SELECT x.rank FROM runplane.serial_tasks x WHERE x.task_id = t.id OFFSET 0) s ON true),
   turns AS MATERIALIZED (
     SELECT runplane.take_turns(array_agg(g.agent_id ORDER BY g.n), array_agg(g.priority ORDER BY g.n), array_agg(g.customer ORDER BY g.n)) AS turn
       FROM given g WHERE g.kept IS NULL),
@@ -126,9 +127,10 @@ CREATE FUNCTION runplane.serial_heads(p_tasks uuid[]) RETURNS TABLE (task_id uui
 LANGUAGE sql STABLE AS $$
   SELECT s.task_id, s.rank, s.sequence, s.attempts FROM runplane.serial_tasks s JOIN runplane.tasks t ON t.id = s.task_id
    WHERE s.task_id = ANY (p_tasks)
-     AND NOT EXISTS (SELECT FROM runplane.serial_tasks b WHERE b.agent_id = s.agent_id AND b.serial_key = s.serial_key AND b.rank < s.rank)
-     AND NOT EXISTS (SELECT FROM runplane.leases l WHERE l.task_id = s.task_id)
-     AND NOT EXISTS (SELECT FROM runplane.delayed_tasks d WHERE d.available_at = t.available_at AND d.task_id = s.task_id)
+     -- OFFSET 0: looked up one by one, since a join could go through all leases.
+     AND NOT EXISTS (SELECT FROM runplane.serial_tasks b WHERE b.agent_id = s.agent_id AND b.serial_key = s.serial_key AND b.rank < s.rank OFFSET 0)
+     AND NOT EXISTS (SELECT FROM runplane.leases l WHERE l.task_id = s.task_id OFFSET 0)
+     AND NOT EXISTS (SELECT FROM runplane.delayed_tasks d WHERE d.available_at = t.available_at AND d.task_id = s.task_id OFFSET 0)
 $$;
 --> statement-breakpoint
 -- Makes due tasks ready: they take the place of now, not of when they were delayed.

@@ -24,6 +24,14 @@ LANGUAGE sql IMMUTABLE AS $$
     CASE WHEN p_seconds > 60 THEN ceil(p_expected * 60 / p_seconds)::bigint ELSE p_expected END))
 $$;
 --> statement-breakpoint
+-- Both of a task that nobody executes yet.
+CREATE FUNCTION runplane.tokens_of_task(p_task uuid) RETURNS TABLE (expected bigint, need bigint)
+LANGUAGE sql STABLE ROWS 1 AS $$
+  SELECT y.expected, runplane.reserved_tokens(y.expected, 0, y.seconds)
+    FROM (SELECT runplane.expected_tokens(t.estimated_tokens, e) AS expected, e.seconds
+            FROM runplane.tasks t LEFT JOIN runplane.agent_estimates e ON e.agent_id = t.agent_id WHERE t.id = p_task OFFSET 0) y
+$$;
+--> statement-breakpoint
 -- What live leases under a throttle that began after a time reserve. Agent by agent: a join could go through all leases,
 -- whatever throttle they are under.
 CREATE FUNCTION runplane.tokens_of_leases(p_throttle uuid, p_after timestamptz) RETURNS bigint
@@ -161,7 +169,7 @@ $$;
 CREATE FUNCTION runplane.pick_tasks(p_agents uuid[], p_throttles uuid[], p_limit integer, p_pool uuid, p_now timestamptz)
 RETURNS TABLE (task_id uuid, run_id uuid, place tid, tokens bigint)
 LANGUAGE plpgsql VOLATILE ROWS 100
-SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan
+SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
   -- So many tasks behind one that does not fit into a token budget are looked at.
@@ -212,7 +220,7 @@ BEGIN
   END IF;
 
   WITH lanes AS MATERIALIZED (
-    SELECT a.id AS agent_id, a.batch_by_serial_key AS batches, x.throttles, x.budgeted, x.tokens, x.slack, x.slack_key, e, a.queue_id,
+    SELECT a.id AS agent_id, a.batch_by_serial_key AS batches, x.throttles, x.budgeted, x.tokens, x.slack, x.slack_key, a.queue_id,
            CASE WHEN p_pool IS NULL OR q.pool_id = p_pool THEN q.weight ELSE q.shared_weight END AS weight,
            least(CASE WHEN a.max_concurrent_tasks IS NOT NULL THEN a.max_concurrent_tasks - (
              SELECT count(*) FROM runplane.leases l WHERE l.agent_id = a.id) END, x.room, p_limit) AS room
@@ -224,7 +232,6 @@ BEGIN
                min(v_slack[p.i]) AS slack, min(v_head_key[p.i]) FILTER (WHERE v_slack[p.i] IS NOT NULL) AS slack_key
           -- OFFSET 0: the position is searched once and not for each use.
           FROM runplane.agent_throttles y CROSS JOIN LATERAL (SELECT array_position(v_throttles, y.throttle_id) AS i OFFSET 0) p WHERE y.agent_id = a.id) x
-      LEFT JOIN runplane.agent_estimates e ON e.agent_id = a.id
      WHERE a.id = ANY (p_agents) AND NOT a.paused AND NOT q.paused),
   heads AS MATERIALIZED (
     SELECT l.*, w.waits, row_number() OVER (ORDER BY l.agent_id)::integer AS agent, row_number() OVER best AS n,
@@ -238,14 +245,13 @@ BEGIN
          ORDER BY r.priority_key, r.turn, r.rank LIMIT 1) h
       CROSS JOIN LATERAL (
         SELECT (h.priority_key >= l.slack_key AND array_position(v_head, h.task_id) IS NULL AND y.need > l.slack OR y.need > l.tokens) IS TRUE AS waits
-          FROM (SELECT CASE WHEN coalesce(l.tokens, l.slack) IS NOT NULL THEN runplane.reserved_tokens(runplane.expected_tokens(
-            (SELECT t.estimated_tokens FROM runplane.tasks t WHERE t.id = h.task_id), l.e), 0, (l.e).seconds) END AS need OFFSET 0) y) w
+          FROM (SELECT CASE WHEN coalesce(l.tokens, l.slack) IS NOT NULL THEN (SELECT m.need FROM runplane.tokens_of_task(h.task_id) m) END AS need OFFSET 0) y) w
      WHERE l.room > 0
     WINDOW best AS (PARTITION BY l.queue_id, w.waits ORDER BY h.priority_key, h.turn, h.rank ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)),
   -- Queue by queue, so that only the best are sorted: of many agents the offers together are many times as many.
   offers AS MATERIALIZED (
     SELECT o.* FROM (SELECT DISTINCT h.queue_id, h.waits FROM heads h) q CROSS JOIN LATERAL (
-      SELECT h.agent, h.queue_id, h.weight, h.budgeted, h.tokens, h.slack, h.slack_key, h.e, c.*
+      SELECT h.agent, h.queue_id, h.weight, h.budgeted, h.tokens, h.slack, h.slack_key, c.*
         FROM heads h CROSS JOIN LATERAL (
           SELECT r.ctid AS place, r.priority_key, r.turn, r.rank, r.task_id, r.run_id FROM runplane.ready_tasks r
            WHERE r.agent_id = h.agent_id AND (r.priority_key, r.turn, r.rank) <= (h.last_key, h.last_turn, h.last_rank)
@@ -256,10 +262,7 @@ BEGIN
        WHERE h.queue_id = q.queue_id AND h.waits = q.waits AND h.n <= p_limit + CASE WHEN h.waits OR h.budgeted THEN c_ahead ELSE 0 END
        ORDER BY c.priority_key, c.turn, c.rank LIMIT p_limit + c_ahead) o),
   measured AS MATERIALIZED (
-    SELECT o.*, y.expected, runplane.reserved_tokens(y.expected, 0, (o.e).seconds) AS need
-      FROM offers o CROSS JOIN LATERAL (
-        SELECT CASE WHEN o.budgeted THEN runplane.expected_tokens(
-          (SELECT t.estimated_tokens FROM runplane.tasks t WHERE t.id = o.task_id), o.e) END AS expected OFFSET 0) y),
+    SELECT o.*, y.expected, y.need FROM offers o LEFT JOIN LATERAL runplane.tokens_of_task(o.task_id) y ON o.budgeted),
   drawn AS MATERIALIZED (
     SELECT m.*, sum(CASE WHEN m.priority_key >= m.slack_key AND array_position(v_head, m.task_id) IS NULL AND m.need > m.slack OR m.need > m.tokens
                          THEN 0 ELSE -ln(1 - random()) END) OVER best / greatest(m.weight, 1) AS event, row_number() OVER best AS k
@@ -385,7 +388,7 @@ CREATE FUNCTION runplane.claim_tasks(
   p_agents uuid[], p_attempt_ids uuid[], p_worker uuid, p_claim_key text, p_lease_seconds integer, p_pool uuid
 ) RETURNS SETOF runplane.assignments
 LANGUAGE plpgsql VOLATILE
-SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan
+SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
   v_now timestamptz;

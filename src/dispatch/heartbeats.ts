@@ -23,17 +23,19 @@ export interface HeldLease {
 
 // Locked in id order, so that heartbeats for the same leases by two replicas never wait in a circle.
 const extendSql = `
-with locked as (
+with now as materialized (select runplane.clock() as at),
+locked as (
   select l.attempt_id from runplane.leases l where l.attempt_id = any($1) order by l.attempt_id for update)
-update runplane.leases l set expires_at = runplane.clock() + make_interval(secs => l.lease_seconds)
-  from locked where l.attempt_id = locked.attempt_id
+update runplane.leases l set expires_at = (select at from now) + make_interval(secs => l.lease_seconds)
+ where l.attempt_id = any(array(select attempt_id from locked))
 returning l.attempt_id as "attemptId", l.lease_seconds as "leaseSeconds", l.expires_at as "expiresAt", l.cancel_deadline as "cancelDeadline"`;
 
 const progressSql = `
+with now as materialized (select runplane.clock() as at)
 insert into runplane.task_progress (task_id, attempt_id, progress, checkpoint, updated_at)
-select l.task_id, l.attempt_id, p.progress, p.checkpoint -> 'value', runplane.clock()
-  from json_to_recordset($1::json) as p(attempt_id uuid, progress float8, checkpoint jsonb)
-  join runplane.leases l on l.attempt_id = p.attempt_id
+select l.task_id, p.attempt_id, p.progress, p.checkpoint -> 'value', now.at
+  from now cross join json_to_recordset($1::json) as p(attempt_id uuid, progress float8, checkpoint jsonb)
+  cross join lateral (select x.task_id from runplane.leases x where x.attempt_id = p.attempt_id offset 0) l
  order by l.task_id
 on conflict (task_id) do update set attempt_id = excluded.attempt_id, updated_at = excluded.updated_at,
   progress = coalesce(excluded.progress, task_progress.progress),

@@ -14,16 +14,19 @@ ends as materialized (select * from json_to_recordset($1::json) as e(
   attempt_id uuid, status runplane.attempt_status, counted boolean, sanitized boolean, digest text, error_code text,
   error_kind runplane.error_kind, error_message text, confidence float8, trace_id text, external_run_id text,
   task_to runplane.logged_status, output jsonb)),
+-- Looked up and not joined: a plan made while there were few leases would compare each of them with each end.
+held as materialized (
+  select e.*, l.task_id, l.run_id, l.agent_id, l.number, l.sequence, l.worker_id, l.started_at from ends e cross join lateral (
+    select x.* from runplane.leases x where x.attempt_id = e.attempt_id offset 0) l),
 gone as (
-  delete from runplane.leases l using ends e where l.attempt_id = e.attempt_id
-  returning e.*, l.task_id, l.run_id, l.agent_id, l.number, l.sequence, l.worker_id, l.started_at),
+  delete from runplane.leases l where l.attempt_id = any(array(select e.attempt_id from ends e)) returning l.attempt_id),
 task_ends as materialized (
   select e.task_id, e.run_id, 'PROCESSING'::runplane.logged_status as from_status, e.task_to as to_status, e.sequence + 1 as sequence,
          e.attempt_id, e.number as attempt_number, e.output, e.confidence,
          case when e.task_to = 'FAILED' then e.error_code end as error_code,
          case when e.task_to = 'FAILED' then e.error_kind end as error_kind,
          case when e.task_to = 'FAILED' then e.error_message end as error_message, null::text as reason
-    from gone e where e.task_to is not null
+    from held e where e.task_to is not null
   union all
   select * from json_to_recordset($2::json) as t(
     task_id uuid, run_id uuid, from_status runplane.logged_status, to_status runplane.logged_status, sequence int,
@@ -45,14 +48,14 @@ ended as (
          e.error_code, e.error_kind, e.error_kind <> 'PERMANENT', e.error_message, coalesce(e.sanitized, false), e.confidence,
          decode(e.digest, 'hex'), coalesce(round(a.compute_cost_per_hour * extract(epoch from m.now - e.started_at) / 3600, 12), 0),
          e.started_at, m.now
-    from gone e join runplane.agents a on a.id = e.agent_id cross join moment m),
+    from held e join runplane.agents a on a.id = e.agent_id cross join moment m),
 finished as (
   update runplane.tasks t set state = e.to_status::text::runplane.task_state, output = e.output -> 'value',
          confidence = e.confidence, sequence = e.sequence, finished_at = m.now, error_code = e.error_code,
          error_kind = e.error_kind, error_message = e.error_message
     from task_ends e cross join moment m where t.id = e.task_id),
 forgotten as (
-  delete from runplane.task_progress p using task_ends e where p.task_id = e.task_id),
+  delete from runplane.task_progress p where p.task_id = any(array(select e.task_id from task_ends e))),
 opened as (
   update runplane.tasks t set state = 'OPEN', sequence = q.sequence, input = case when q.input is null then t.input else q.input -> 'value' end,
          available_at = coalesce(q.available_at, t.available_at)

@@ -63,11 +63,14 @@ used as (
       from corrected c join budgets g on g.agent_id = c.agent_id and g.counts_requests cross join now n where c.requests <> 0) u
     cross join now n
    where u.at > n.at - interval '60 s' group by u.throttle_id, u.at),
+spent as materialized (
+  select b.attempt_id, least(${most}, sum(b.tokens))::bigint as tokens from booked b
+   where b.agent_id in (select g.agent_id from budgets g where g.counts_tokens) group by b.attempt_id),
+-- By keys and not by a join, which could compare each lease with each attempt.
 settled as (
-  update runplane.leases l set settled_tokens = l.settled_tokens + b.tokens
-    from (select b.attempt_id, least(${most}, sum(b.tokens))::bigint as tokens from booked b
-           where b.agent_id in (select g.agent_id from budgets g where g.counts_tokens) group by b.attempt_id order by b.attempt_id) b
-   where l.attempt_id = b.attempt_id)
+  update runplane.leases l
+     set settled_tokens = l.settled_tokens + ((select jsonb_object_agg(s.attempt_id, s.tokens) from spent s) ->> l.attempt_id::text)::bigint
+   where l.attempt_id = any(array(select s.attempt_id from spent s)))
 insert into runplane.settled_attempts (agent_id, tokens, expected_tokens, seconds)
 select b.agent_id, least(${most}, sum(b.tokens) + coalesce((select sum(${countedTokens('o')}) from runplane.usage o where o.task_id = x.task_id and o.attempt_id = x.id), 0)),
        (select t.estimated_tokens from runplane.tasks t where t.id = x.task_id), extract(epoch from x.finished_at - x.started_at)

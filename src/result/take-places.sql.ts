@@ -19,15 +19,18 @@ export type Place =
   | ({ in: 'DELAYED'; delay: Delay } & Carried)
   | ({ in: 'LEASE'; attemptId: string } & Carried);
 
+// The rows are looked up and then deleted, not joined: a plan made while the queue was short would go through all of it
+// for each task.
 const takeSql = `
 with t as materialized (
   select t.id, t.agent_id, t.priority, t.turn, t.rank, t.available_at from runplane.tasks t where t.id = any($1)),
 ready as (
-  delete from runplane.ready_tasks r using t
-   where ${isReadyRowOf('r', 't')}
+  delete from runplane.ready_tasks r where r.ctid = any(array(
+    select x.ctid from t cross join lateral (select p.ctid from runplane.ready_tasks p where ${isReadyRowOf('p', 't')} offset 0) x))
   returning r.task_id, r.sequence, r.attempts),
 delayed as (
-  delete from runplane.delayed_tasks d using t where ${isDelayedRowOf('d', 't')}
+  delete from runplane.delayed_tasks d where d.ctid = any(array(
+    select x.ctid from t cross join lateral (select p.ctid from runplane.delayed_tasks p where ${isDelayedRowOf('p', 't')} offset 0) x))
   returning d.task_id, d.sequence, d.attempts, d.available_at, d.reason, d.since)
 select task_id as "taskId", sequence, attempts, null as "availableAt", null as reason, null as since from ready
 union all
