@@ -279,8 +279,10 @@ BEGIN
     FROM ordered o;
   IF v_tasks IS NULL THEN RETURN; END IF;
 
-  -- Where no limit is shared, nothing more can be in the way.
-  IF NOT v_budgeted AND NOT (true = ANY (v_batches)) AND coalesce((SELECT min(r) >= p_limit FROM unnest(v_room) r), true) THEN
+  -- Where limits have room for all of them, nothing more can be in the way.
+  IF NOT (true = ANY (v_batches)) AND coalesce((SELECT min(r) >= p_limit FROM unnest(v_room) r), true)
+     AND (NOT v_budgeted OR (SELECT bool_and(h IS NULL) FROM unnest(v_head) h)
+          AND (SELECT sum(x.need) FROM unnest(v_needs[1:p_limit]) x(need)) < (SELECT min(r) FROM unnest(v_token_room) r)) THEN
     RETURN QUERY SELECT * FROM unnest(v_tasks[1:p_limit], v_runs[1:p_limit], v_places[1:p_limit], v_expected[1:p_limit]);
     RETURN;
   END IF;

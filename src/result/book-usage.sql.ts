@@ -21,8 +21,7 @@ const countedTokens = (row: string): string =>
 const bookSql = `
 with now as materialized (select runplane.clock() as at),
 given as materialized (
-  select u.*, t.id as task_id, t.run_id, t.agent_id, t.deleted_at is not null as deleted,
-         not exists (select from runplane.usage o where o.task_id = t.id and o.attempt_id = u.attempt_id) as is_first
+  select u.*, t.id as task_id, t.run_id, t.agent_id, t.deleted_at is not null as deleted
     from json_to_recordset($1::json) as u(attempt_id uuid, model text, provider text, "responseId" text,
       "inputTokens" bigint, "cacheReadTokens" bigint, "cacheWriteTokens" bigint, "cacheWrite1hTokens" bigint, "outputTokens" bigint,
       "reasoningTokens" bigint, requests int, cost numeric, raw jsonb, at timestamptz)
@@ -38,7 +37,7 @@ booked as (
     from given u cross join now n
    order by u."responseId"
   on conflict (response_id) where response_id is not null do nothing
-  returning attempt_id, agent_id, requests, at, ${countedTokens('usage')} as tokens),
+  returning attempt_id, task_id, agent_id, requests, at, ${countedTokens('usage')} as tokens),
 budgets as materialized (
   select x.agent_id, x.throttle_id, h.max_tokens_per_minute is not null as counts_tokens,
          coalesce(h.max_requests_per_minute, h.max_requests_per_second) is not null as counts_requests
@@ -47,10 +46,11 @@ budgets as materialized (
     join runplane.throttles h on h.id = x.throttle_id
    where coalesce(h.max_tokens_per_minute, h.max_requests_per_minute, h.max_requests_per_second) is not null),
 corrected as materialized (
-  select b.attempt_id, b.agent_id, (sum(b.requests) - case when g.is_first then 1 else 0 end)::int as requests
-    from booked b join (select distinct g.attempt_id, g.is_first from given g) g on g.attempt_id = b.attempt_id
-   where exists (select from budgets)
-   group by b.attempt_id, b.agent_id, g.is_first),
+  -- What this statement books is not seen here: the claim's one request is taken off with an attempt's first usage.
+  select b.attempt_id, b.agent_id, (sum(b.requests) - case when exists (
+           select from runplane.usage o where o.task_id = b.task_id and o.attempt_id = b.attempt_id) then 0 else 1 end)::int as requests
+    from booked b where exists (select from budgets g where g.counts_requests)
+   group by b.attempt_id, b.task_id, b.agent_id),
 used as (
   insert into runplane.throttle_use (throttle_id, at, tokens, requests)
   select u.throttle_id, u.at, least(${most}, sum(u.tokens)), least(2147483647, sum(u.requests)) from (
