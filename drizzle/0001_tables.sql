@@ -329,6 +329,18 @@ CREATE TABLE "runplane"."ready_tasks" (
 	CONSTRAINT "ready_tasks_agent_id_priority_key_turn_rank_pk" PRIMARY KEY("agent_id","priority_key","turn","rank")
 );
 --> statement-breakpoint
+CREATE TABLE "runplane"."scan_starts" (
+	"agent_id" uuid PRIMARY KEY NOT NULL,
+	"lease_from" bigint NOT NULL,
+	"priority_key" smallint,
+	"turn" bigint,
+	"rank" bigint,
+	"next_priority_key" smallint,
+	"next_turn" bigint,
+	"next_xid" "xid8",
+	"changed_at" timestamp (3) with time zone NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "runplane"."serial_tasks" (
 	"agent_id" uuid NOT NULL,
 	"serial_key" text NOT NULL,

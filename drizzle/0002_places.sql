@@ -87,6 +87,8 @@ DECLARE
   v_attempts integer[];
   v_next uuid[];
 BEGIN
+  -- Before turns are looked up: see advance_scans.
+  PERFORM pg_current_xact_id();
   IF EXISTS (SELECT FROM runplane.tasks t WHERE t.id = ANY (p_tasks || p_over) AND t.serial_key IS NOT NULL) THEN
     PERFORM runplane.lock_serial_keys(p_tasks || p_over);
     WITH gone AS (

@@ -24,6 +24,70 @@ LANGUAGE sql IMMUTABLE AS $$
     CASE WHEN p_seconds > 60 THEN ceil(p_expected * 60 / p_seconds)::bigint ELSE p_expected END))
 $$;
 --> statement-breakpoint
+-- The agent's first ready task. Of one priority the scan begins where scan_starts knows the first one to be, or later.
+CREATE FUNCTION runplane.ready_head(p_agent uuid) RETURNS TABLE (priority_key smallint, turn bigint, rank bigint, task_id uuid)
+LANGUAGE sql STABLE ROWS 1 AS $$
+  SELECT h.* FROM (SELECT 1) one LEFT JOIN runplane.scan_starts s ON s.agent_id = p_agent AND s.priority_key IS NOT NULL
+   CROSS JOIN LATERAL (
+    (SELECT r.priority_key, r.turn, r.rank, r.task_id FROM runplane.ready_tasks r
+      WHERE r.agent_id = p_agent AND r.priority_key < coalesce(s.priority_key, 32767::smallint) ORDER BY r.priority_key, r.turn, r.rank LIMIT 1)
+    UNION ALL
+    (SELECT r.priority_key, r.turn, r.rank, r.task_id FROM runplane.ready_tasks r
+      WHERE r.agent_id = p_agent AND r.priority_key = s.priority_key AND (r.turn, r.rank) >= (s.turn, s.rank) ORDER BY r.turn, r.rank LIMIT 1)
+    UNION ALL
+    (SELECT r.priority_key, r.turn, r.rank, r.task_id FROM runplane.ready_tasks r
+      WHERE r.agent_id = p_agent AND r.priority_key > s.priority_key ORDER BY r.priority_key, r.turn, r.rank LIMIT 1)) h
+   LIMIT 1
+$$;
+--> statement-breakpoint
+-- Moves the starts of scans past what is dead; the caller holds the agents' locks, so nobody else claims of them meanwhile.
+--
+-- Leases: later claims draw higher numbers, so the lowest live one bounds all that will ever be.
+-- Ready tasks: what becomes ready gets a turn after the one that its lane is at. So all that come later are after a turn
+-- that a lane was seen at, but for those of transactions that were under way then; when these are over, the first task
+-- that is visible up to that turn is the first that will ever be. A task that keeps its turn while its serial key is
+-- held could come back before; while an agent has such tasks its start stays where it is, which is before all of theirs.
+CREATE FUNCTION runplane.advance_scans(p_agents uuid[], p_now timestamptz) RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+  IF NOT EXISTS (
+    SELECT FROM unnest(p_agents) a(id) LEFT JOIN runplane.scan_starts s ON s.agent_id = a.id
+     WHERE s.changed_at > p_now - interval '250 ms' IS NOT TRUE) THEN RETURN; END IF;
+  INSERT INTO runplane.scan_starts AS s (agent_id, lease_from, priority_key, turn, rank, next_priority_key, next_turn, next_xid, changed_at)
+  SELECT a.id, coalesce(l.claim_seq, nextval('runplane.claim_order')),
+         CASE WHEN k.holds THEN o.next_priority_key ELSE o.priority_key END,
+         CASE WHEN NOT k.holds THEN o.turn WHEN f.turn <= o.next_turn THEN f.turn ELSE o.next_turn + 1 END,
+         CASE WHEN NOT k.holds THEN o.rank WHEN f.turn <= o.next_turn THEN f.rank ELSE 0 END,
+         CASE WHEN k.renewed THEN n.priority_key ELSE o.next_priority_key END,
+         CASE WHEN k.renewed THEN n.turn ELSE o.next_turn END,
+         CASE WHEN k.renewed AND n.turn IS NOT NULL THEN pg_snapshot_xmax(pg_current_snapshot()) WHEN NOT k.renewed THEN o.next_xid END,
+         p_now
+    FROM runplane.agents a
+    LEFT JOIN runplane.scan_starts o ON o.agent_id = a.id
+   CROSS JOIN LATERAL (
+     SELECT o.next_xid <= pg_snapshot_xmin(pg_current_snapshot()) IS TRUE
+            AND NOT EXISTS (SELECT FROM runplane.serial_tasks q WHERE q.agent_id = a.id) AS holds,
+            -- One that is not past after all is not of this database's time.
+            coalesce(o.next_xid <= pg_snapshot_xmin(pg_current_snapshot()) OR o.next_xid > pg_snapshot_xmax(pg_current_snapshot()), true) AS renewed
+     OFFSET 0) k
+    LEFT JOIN LATERAL (
+     SELECT x.claim_seq FROM runplane.leases x WHERE x.agent_id = a.id AND x.claim_seq >= coalesce(o.lease_from, 0)
+      ORDER BY x.claim_seq LIMIT 1) l ON true
+    LEFT JOIN LATERAL (
+     SELECT r.turn, r.rank FROM runplane.ready_tasks r
+      WHERE k.holds AND r.agent_id = a.id AND r.priority_key = o.next_priority_key
+        AND (r.turn, r.rank) >= (CASE WHEN o.priority_key = o.next_priority_key THEN o.turn ELSE 0 END, CASE WHEN o.priority_key = o.next_priority_key THEN o.rank ELSE 0 END)
+      ORDER BY r.turn, r.rank LIMIT 1) f ON true
+    LEFT JOIN LATERAL (
+     SELECT h.priority_key, t.turn FROM runplane.ready_head(a.id) h
+       JOIN runplane.lane_turns t ON t.queue_id = a.queue_id AND t.priority = -h.priority_key WHERE k.renewed) n ON true
+   WHERE a.id = ANY (p_agents) AND o.changed_at > p_now - interval '250 ms' IS NOT TRUE
+   ORDER BY a.id
+  ON CONFLICT (agent_id) DO UPDATE SET lease_from = excluded.lease_from, priority_key = excluded.priority_key, turn = excluded.turn, rank = excluded.rank,
+    next_priority_key = excluded.next_priority_key, next_turn = excluded.next_turn, next_xid = excluded.next_xid, changed_at = excluded.changed_at;
+END
+$$;
+--> statement-breakpoint
 -- Both of a task that nobody executes yet.
 CREATE FUNCTION runplane.tokens_of_task(p_task uuid) RETURNS TABLE (expected bigint, need bigint)
 LANGUAGE sql STABLE ROWS 1 AS $$
@@ -39,7 +103,9 @@ LANGUAGE sql STABLE AS $$
   SELECT coalesce(sum(c.tokens), 0)::bigint FROM runplane.agent_throttles x
     LEFT JOIN runplane.agent_estimates e ON e.agent_id = x.agent_id CROSS JOIN LATERAL (
       SELECT sum(runplane.reserved_tokens(coalesce(l.estimated_tokens, runplane.expected_tokens(NULL, e)), l.settled_tokens, e.seconds)) AS tokens
-        FROM runplane.leases l WHERE l.agent_id = x.agent_id AND l.started_at > p_after) c
+        FROM runplane.leases l
+       WHERE l.agent_id = x.agent_id AND l.started_at > p_after
+         AND l.claim_seq >= coalesce((SELECT s.lease_from FROM runplane.scan_starts s WHERE s.agent_id = x.agent_id), 0)) c
    WHERE x.throttle_id = p_throttle
 $$;
 --> statement-breakpoint
@@ -59,7 +125,9 @@ LANGUAGE sql STABLE ROWS 4 AS $$
     FROM runplane.throttles t
     CROSS JOIN LATERAL (
       SELECT (SELECT coalesce(sum(c.leases), 0)::bigint FROM runplane.agent_throttles x CROSS JOIN LATERAL (
-                SELECT count(*) AS leases FROM runplane.leases l WHERE l.agent_id = x.agent_id) c
+                SELECT count(*) AS leases FROM runplane.leases l
+                 WHERE l.agent_id = x.agent_id
+                   AND l.claim_seq >= coalesce((SELECT s.lease_from FROM runplane.scan_starts s WHERE s.agent_id = x.agent_id), 0)) c
                WHERE x.throttle_id = t.id) AS tasks,
              (SELECT coalesce(sum(s.tokens), 0)::bigint FROM runplane.throttle_use s WHERE s.throttle_id = t.id AND s.at > p_now - interval '60 s')
            + runplane.tokens_of_leases(t.id, '-infinity') AS tokens,
@@ -223,7 +291,9 @@ BEGIN
     SELECT a.id AS agent_id, a.batch_by_serial_key AS batches, x.throttles, x.budgeted, x.tokens, x.slack, x.slack_key, a.queue_id,
            CASE WHEN p_pool IS NULL OR q.pool_id = p_pool THEN q.weight ELSE q.shared_weight END AS weight,
            least(CASE WHEN a.max_concurrent_tasks IS NOT NULL THEN a.max_concurrent_tasks - (
-             SELECT count(*) FROM runplane.leases l WHERE l.agent_id = a.id) END, x.room, p_limit) AS room
+             SELECT count(*) FROM runplane.leases l
+              WHERE l.agent_id = a.id
+                AND l.claim_seq >= coalesce((SELECT s.lease_from FROM runplane.scan_starts s WHERE s.agent_id = a.id), 0)) END, x.room, p_limit) AS room
       FROM runplane.agents a JOIN runplane.queues q ON q.id = a.queue_id
       CROSS JOIN LATERAL (
         SELECT (array_agg(p.i) || '{NULL,NULL,NULL,NULL}'::integer[])[1:4] AS throttles, min(v_room[p.i]) AS room,
@@ -240,9 +310,7 @@ BEGIN
            coalesce(nth_value(h.priority_key, p_limit + c_ahead) OVER best, 32767::smallint) AS last_key,
            coalesce(nth_value(h.turn, p_limit + c_ahead) OVER best, 9223372036854775807) AS last_turn,
            coalesce(nth_value(h.rank, p_limit + c_ahead) OVER best, 9223372036854775807) AS last_rank
-      FROM lanes l CROSS JOIN LATERAL (
-        SELECT r.priority_key, r.turn, r.rank, r.task_id FROM runplane.ready_tasks r WHERE r.agent_id = l.agent_id
-         ORDER BY r.priority_key, r.turn, r.rank LIMIT 1) h
+      FROM lanes l CROSS JOIN LATERAL runplane.ready_head(l.agent_id) h
       CROSS JOIN LATERAL (
         SELECT (h.priority_key >= l.slack_key AND array_position(v_head, h.task_id) IS NULL AND y.need > l.slack OR y.need > l.tokens) IS TRUE AS waits
           FROM (SELECT CASE WHEN coalesce(l.tokens, l.slack) IS NOT NULL THEN (SELECT m.need FROM runplane.tokens_of_task(h.task_id) m) END AS need OFFSET 0) y) w
@@ -429,7 +497,7 @@ BEGIN
   SELECT array_agg(a.id ORDER BY a.id) INTO v_agents
     FROM runplane.agents a JOIN runplane.queues q ON q.id = a.queue_id
    WHERE a.id = ANY (p_agents) AND NOT a.paused AND NOT q.paused
-     AND EXISTS (SELECT FROM runplane.ready_tasks r WHERE r.agent_id = a.id);
+     AND EXISTS (SELECT FROM runplane.ready_head(a.id));
   IF v_agents IS NULL THEN RETURN; END IF;
 
   SELECT array_agg(x.id) INTO v_locked FROM (
@@ -459,9 +527,13 @@ BEGIN
     SELECT array_agg(DISTINCT x.throttle_id) INTO v_throttles FROM runplane.agent_throttles x WHERE x.agent_id = ANY (v_agents);
   END IF;
 
+  -- Before this claim writes what its lanes are at, which nobody else sees yet.
+  v_now := runplane.clock();
+  PERFORM runplane.advance_scans(v_agents, v_now);
+
   SELECT array_agg(p.task_id), array_agg(p.run_id), array_agg(p.place), array_agg(p.tokens), bool_or(p.tokens IS NOT NULL)
     INTO v_tasks, v_runs, v_places, v_tokens, v_budgeted
-    FROM runplane.pick_tasks(v_agents, v_throttles, v_limit, p_pool, runplane.clock()) p;
+    FROM runplane.pick_tasks(v_agents, v_throttles, v_limit, p_pool, v_now) p;
   IF v_tasks IS NULL THEN RETURN; END IF;
 
   -- Leases begin after the count of what else runs: whoever compares times sees no more at once than was counted.

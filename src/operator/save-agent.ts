@@ -133,6 +133,13 @@ async function carryTurns(tx: Queryable, agentId: string, queueId: string): Prom
            on conflict (queue_id, priority) do update set turn = greatest(l.turn, excluded.turn)`,
     values: [agentId, queueId],
   });
+  // The other queue may be at an earlier turn, which its new tasks then follow.
+  await tx.query({
+    text: `update runplane.scan_starts
+              set priority_key = null, turn = null, rank = null, next_priority_key = null, next_turn = null, next_xid = null
+            where agent_id = $1`,
+    values: [agentId],
+  });
 }
 
 function parseDispatch(

@@ -23,7 +23,7 @@ const openingGapMs = 25;
 const readySql = `
 with now as materialized (select runplane.clock() as at),
 w as materialized (
-  select array(select w.id from unnest($1::uuid[]) as w(id) where exists (select from runplane.ready_tasks r where r.agent_id = w.id)) as ready)
+  select array(select w.id from unnest($1::uuid[]) as w(id) where exists (select from runplane.ready_head(w.id))) as ready)
 select w.ready, (extract(epoch from runplane.next_opening(w.ready, n.at) - n.at) * 1000)::float8 as "opensInMs" from w cross join now n`;
 
 /**

@@ -117,6 +117,10 @@ const invariants: Record<string, string> = {
       (select count(*) + count(*) filter (where k.revoked_at is not null) as tokens from runplane.api_tokens k) t,
       (select count(*) as entries from runplane.audit_entries u where u.action in ('api_token.create', 'api_token.revoke')) a
      where t.tokens <> a.entries`,
+  'no lease and no first ready task is before where claims begin to look': `
+    select a.id from runplane.agents a join runplane.scan_starts s on s.agent_id = a.id
+     where exists (select from runplane.leases l where l.agent_id = a.id and l.claim_seq < s.lease_from)
+        or exists (select from runplane.ready_tasks r where r.agent_id = a.id and r.priority_key = s.priority_key and (r.turn, r.rank) < (s.turn, s.rank))`,
   'of a deleted task no payload is left': `
     select t.id from runplane.tasks t where t.deleted_at is not null and (t.input is not null or t.output is not null or t.error_message is not null
        or exists (select from runplane.dead_letters d where d.task_id = t.id)

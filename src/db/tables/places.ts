@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { bigint, check, doublePrecision, index, integer, jsonb, primaryKey, text } from 'drizzle-orm/pg-core';
-import { at, count, delayReason, id, priority, runplane } from './types.ts';
+import { at, count, delayReason, id, priority, runplane, xid8 } from './types.ts';
 
 /** Tasks that may be claimed now. Inserted when a task becomes runnable, deleted by its claim; never updated. */
 export const readyTasks = runplane.table(
@@ -51,6 +51,25 @@ export const laneTurns = runplane.table(
   },
   (t) => [primaryKey({ columns: [t.queueId, t.priority] })],
 );
+
+/**
+ * Where claims begin to look at an agent's leases and ready tasks: before are only dead rows, of which a snapshot that
+ * somebody holds keeps as many as were claimed since. Written by claims, under the agent's lock, a few times a second.
+ */
+export const scanStarts = runplane.table('scan_starts', {
+  agentId: id('agent_id').primaryKey(),
+  /** No lease of the agent has a lower claim_seq, nor will have. */
+  leaseFrom: bigint('lease_from', { mode: 'number' }).notNull(),
+  /** No ready task of this priority comes before, nor will. Null: not known of any. */
+  priorityKey: priority('priority_key'),
+  turn: bigint('turn', { mode: 'number' }),
+  rank: bigint('rank', { mode: 'number' }),
+  /** What becomes ready gets a later turn, except by transactions that began before this one: it holds when they are over. */
+  nextPriorityKey: priority('next_priority_key'),
+  nextTurn: bigint('next_turn', { mode: 'number' }),
+  nextXid: xid8('next_xid'),
+  changedAt: at('changed_at').notNull(),
+});
 
 /** Tasks that wait for a time: launched for later, or backing off after a failure. */
 export const delayedTasks = runplane.table(
