@@ -1,5 +1,5 @@
-/** How long what is known of a credential may be believed. */
-const memoryMs = 30_000;
+/** How long what is known of a credential may be believed: with the time between two looks of who waits, 30 s. */
+const memoryMs = 25_000;
 const maxEntries = 10_000;
 
 interface Entry<Row> {
@@ -14,7 +14,7 @@ interface Options<Row> {
 }
 
 /**
- * Rows of credentials, as they were at most 30 s ago, so that not every request and event asks the database. What is
+ * Rows of credentials, as they were at most 25 s ago, so that not every request and event asks the database. What is
  * not there is not remembered: ids that somebody makes up take no room.
  */
 export class ShortMemory<Row extends { secondsLeft: number | null }> {

@@ -2,6 +2,7 @@ import type { ChangePageRequest, Changes } from '../changelog/types.ts';
 import { limits } from '../domain/limits.ts';
 import { parseNumber } from '../domain/scalars.ts';
 import { parsePage } from '../read/page.ts';
+import { whileAuthorized } from './authority-watch.ts';
 import { builder } from './builder.ts';
 import { toRunChangeFilter, toTaskChangeFilter } from './change-stream.ts';
 import { RunStatusChanges, TaskStatusChanges } from './changes.ts';
@@ -36,7 +37,13 @@ async function readPage<Change>(
   try {
     const waitMs = Math.round(parseNumber(waitSeconds ?? 0, 'waitSeconds', 0, limits.waitSeconds) * 1000);
     const { limit } = parsePage({ first });
-    return await read({ after: after ?? null, first: limit, waitMs, clientGone: context.signal() });
+    return await whileAuthorized(
+      context,
+      waitSeconds,
+      (clientGone) => read({ after: after ?? null, first: limit, waitMs, clientGone }),
+      // What happened is not shown to who may not see it any more.
+      () => true,
+    );
   } catch (error) {
     throw streamError(error);
   }

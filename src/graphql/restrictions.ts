@@ -1,5 +1,6 @@
 import type { ClaimTasksInput, ClaimTasksOutcome } from '../dispatch/types.ts';
 import { isAllowed } from '../domain/credential.ts';
+import { whileAuthorized } from './authority-watch.ts';
 import type { GraphQLContext } from './context.ts';
 import type { Forbidden } from './problems.ts';
 import { forbidden } from './scopes.ts';
@@ -41,7 +42,13 @@ export async function claimAllowed(
     .find((found) => found !== null);
   if (refusal) return refusal;
   const agents = input.agents ?? viewer.restrictions.agents;
-  const outcome = await services.dispatch.claimTasks({ ...input, agents }, context.signal());
+  const outcome = await whileAuthorized(
+    context,
+    input.waitSeconds,
+    (gone) => services.dispatch.claimTasks({ ...input, agents }, gone),
+    // What was claimed at the last moment is given out: nobody else could work on it.
+    (claimed) => claimed.kind !== 'ClaimTasksSuccess' || claimed.assignments.length === 0,
+  );
   if (outcome.kind !== 'ClaimTasksSuccess' || viewer.restrictions.agents === null) return outcome;
   // A key may repeat the claim of somebody whose token reaches further.
   const assignments = outcome.assignments.filter(({ agent }) => isAllowed(viewer, 'agents', agent));

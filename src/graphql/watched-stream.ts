@@ -1,4 +1,5 @@
 import type { Authority } from '../domain/credential.ts';
+import { watchAuthority } from './authority-watch.ts';
 import { unauthenticated } from './errors.ts';
 
 const silentMs = 60_000;
@@ -23,16 +24,19 @@ export class WatchedStream<Message> implements AsyncIterableIterator<Message> {
 
   async next(): Promise<IteratorResult<Message>> {
     if (this.#over) return { done: true, value: undefined };
-    const silence = new Silence(this.#authority);
+    let stop = (): void => {};
+    const ended = new Promise<never>((_, reject) => {
+      stop = watchAuthority(this.#authority, silentMs, () => reject(unauthenticated()));
+    });
     try {
-      const result = await Promise.race([this.#source.next(), silence.broken]);
+      const result = await Promise.race([this.#source.next(), ended]);
       if (!result.done && !(await this.#authority.stands())) throw unauthenticated();
       return result;
     } catch (error) {
       await this.return();
       throw error;
     } finally {
-      silence.end();
+      stop();
     }
   }
 
@@ -40,31 +44,5 @@ export class WatchedStream<Message> implements AsyncIterableIterator<Message> {
     this.#over = true;
     await this.#source.return?.();
     return { done: true, value: undefined };
-  }
-}
-
-/** The wait for a message, which breaks when the credential ends meanwhile. */
-class Silence {
-  readonly broken: Promise<never>;
-  readonly #timer: NodeJS.Timeout;
-
-  constructor(authority: Authority) {
-    let breakIt: (error: unknown) => void = () => {};
-    this.broken = new Promise<never>((_, reject) => {
-      breakIt = reject;
-    });
-    this.#timer = setInterval(() => {
-      authority.stands().then(
-        (stands) => {
-          if (!stands) breakIt(unauthenticated());
-        },
-        // Nobody can say now, and nothing is shown meanwhile: the next minute or message asks again.
-        () => {},
-      );
-    }, silentMs);
-  }
-
-  end(): void {
-    clearInterval(this.#timer);
   }
 }
