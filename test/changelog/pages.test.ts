@@ -179,3 +179,31 @@ test('between pages and streams nothing is missed, whatever order transactions c
   await Promise.all(Array.from({ length: 6 }, follow));
   await writers.cleanUp();
 });
+
+test('read the position, then the present, then go on after it: nothing is missed while others are at work', async () => {
+  const total = count({ test: 60, soak: 1000 });
+  /** Launches and executes its share, while the others do. */
+  const atWork = async (): Promise<void> => {
+    for (let i = 0; i < total / 4; i++) {
+      await plane.launch('one');
+      for (const task of await plane.claim(['a'], 3)) await plane.report(task, { status: 'COMPLETED' });
+    }
+  };
+  const writing = Promise.all(Array.from({ length: 4 }, atWork));
+  /** How all tasks are: as they were at some moment, and as what came after it says. */
+  const follow = async (): Promise<void> => {
+    const cursor = await plane.services.changeLog.currentCursor();
+    const present = await plane.rows<{ id: string; done: boolean }>(
+      'select id, finished_at is not null as done from runplane.tasks',
+    );
+    const done = new Map(present.map((task) => [task.id, task.done]));
+    const isOver = () => done.size === total && [...done.values()].every(Boolean);
+    if (isOver()) return;
+    for await (const { changes } of plane.services.changeLog.taskChanges({}, cursor)) {
+      for (const { taskId, toStatus } of changes)
+        done.set(taskId, done.get(taskId) || toStatus === 'COMPLETED');
+      if (isOver()) return;
+    }
+  };
+  await Promise.all([...Array.from({ length: 4 }, follow), writing.then(follow)]);
+});

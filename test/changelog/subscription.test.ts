@@ -1,9 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { CursorError, encodeCursor } from '../../src/changelog/cursor.ts';
-import { readPage } from '../../src/changelog/read-changes.sql.ts';
-import { readSnapshot } from '../../src/changelog/snapshot.ts';
 import type { Changes } from '../../src/changelog/types.ts';
-import { transaction } from '../../src/db/transaction.ts';
 import { ControlPlane } from '../support/control-plane.ts';
 import { writeLate } from '../support/late-writers.ts';
 import { count } from '../support/tier.ts';
@@ -181,34 +178,6 @@ test('nothing is missed and each object stays in order, whatever order transacti
   await writers.cleanUp();
 });
 
-test('the cursor of a live message waits for transactions that began before what was told', async () => {
-  const after = await plane.services.changeLog.currentCursor();
-  const { db } = plane.database;
-  const stream = tasks({}, after);
-  let cursor = '';
-  await transaction(db, async (tx) => {
-    await tx.query({ text: 'select pg_current_xact_id()' });
-    await Promise.all(Array.from({ length: 210 }, () => plane.launch('one')));
-    for (let seen = 0; seen < 210; ) seen += (await next(stream)).changes.length;
-    await plane.launch('one');
-    ({ cursor } = await nextChanges(stream));
-    await tx.query({
-      text: `insert into runplane.change_log (run_id, task_id, sequence, to_status, reason, at)
-             select t.run_id, t.id, 2, 'ENQUEUED', 'late', runplane.clock() from runplane.tasks t limit 1`,
-    });
-  });
-  await stream.return?.();
-  const resumed = tasks({}, cursor);
-  const reasons: (string | null)[] = [];
-  for (let message = await next(resumed); ; message = await next(resumed)) {
-    reasons.push(...message.changes.map(({ reason }) => reason));
-    if (message.caughtUp) break;
-  }
-  expect(reasons).toContain('late');
-  await resumed.return?.();
-  await db.query({ text: `delete from runplane.change_log where reason = 'late'` });
-});
-
 test('a reader that falls behind its buffer goes back to the log and misses nothing', async () => {
   const stream = tasks();
   await next(stream);
@@ -232,30 +201,4 @@ test('changes of one replica are seen by subscribers of another', async () => {
   expect(performance.now() - started).toBeLessThan(5_000);
   await stream.return?.();
   await other.services.stop();
-});
-
-test('a change whose transaction began before its predecessor comes after it, also across pages', async () => {
-  const [launched] = await plane.services.intake.launchRuns([{ job: 'one' }]);
-  if (launched?.kind !== 'LaunchRunSuccess') throw new Error('not launched');
-  const log = (sequence: number) => ({
-    text: `insert into runplane.change_log (run_id, sequence, to_status, reason, at) values ($1, $2, 'RUNNING', 'made', now())`,
-    values: [launched.runId, sequence],
-  });
-  const { db } = plane.database;
-  await transaction(db, async (early) => {
-    await early.query({ text: 'select pg_current_xact_id()' });
-    await transaction(db, (late) => late.query(log(2)));
-    await early.query(log(3));
-  });
-  const snapshot = await readSnapshot(db);
-  const seen: number[] = [];
-  for (let position = { xid: 0n, id: 0 }; ; ) {
-    const page = await readPage(db, position, snapshot, 1);
-    for (const change of page.entries)
-      if (change.taskId === null && !seen.includes(change.sequence)) seen.push(change.sequence);
-    if (page.last === null) break;
-    position = page.last;
-  }
-  expect(seen).toEqual([1, 2, 3]);
-  await db.query({ text: `delete from runplane.change_log where reason = 'made'` });
 });
