@@ -3,13 +3,14 @@ import { newUuid } from '../../src/domain/ids.ts';
 import type { PublishEventInput } from '../../src/intake/types.ts';
 import type { SaveRouteInput } from '../../src/operator/types.ts';
 import { actor, ControlPlane } from '../support/control-plane.ts';
+import { forgetAudit } from '../support/forget-audit.ts';
 
 let plane: ControlPlane;
 beforeEach(async () => {
   plane = await ControlPlane.start();
   await plane.agent('a');
   await plane.job('one', ['a']);
-  await plane.rows('delete from runplane.audit_entries');
+  await forgetAudit(plane.database.db);
 });
 afterEach(() => plane.stop());
 

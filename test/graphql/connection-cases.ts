@@ -1,6 +1,7 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import { changeUuid, newUuid, toPublicId } from '../../src/domain/ids.ts';
 import { actor, ControlPlane } from '../support/control-plane.ts';
+import { forgetAudit } from '../support/forget-audit.ts';
 
 /** How to ask for a list of the schema, and how rows of it come and go. */
 export interface ConnectionCase {
@@ -96,7 +97,8 @@ export async function prepareConnections(): Promise<{
       await more(id);
       const remove = async () => {
         if (table === 'jobs') await plane.rows('delete from runplane.job_versions where job_id = $1', [id]);
-        await plane.rows(`delete from runplane.${table} where id = $1`, [id]);
+        if (table === 'audit_entries') await forgetAudit(plane.database.db, id);
+        else await plane.rows(`delete from runplane.${table} where id = $1`, [id]);
       };
       return { id: toPublicId(prefix, id), remove };
     };

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { shippedPools } from '../../src/domain/registry.ts';
 import { seedRegistry } from '../../src/operator/seed-registry.ts';
+import { forgetAudit } from '../support/forget-audit.ts';
 import { actor, inputs, type Operator, startOperator } from './fixture.ts';
 
 let operator: Operator;
@@ -9,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => operator.close());
 beforeEach(async () => {
-  await operator.database.db.query({ text: 'delete from runplane.audit_entries' });
+  await forgetAudit(operator.database.db);
 });
 
 const query = async (text: string) => (await operator.database.db.query({ text })).rows;
@@ -211,7 +212,7 @@ describe('seedRegistry', () => {
     const { configuration, database } = operator;
     await configuration.savePool({ name: 'core', slotsPerReplica: 1 }, actor);
     await database.db.query({ text: "delete from runplane.queues where name = 'wiki'" });
-    await database.db.query({ text: 'delete from runplane.audit_entries' });
+    await forgetAudit(database.db);
     await Promise.all([seedRegistry(database.db), seedRegistry(database.db)]);
     const rows = await query(
       `select p.name as pool, p.slots_per_replica as slots, array_agg(q.name order by q.name) filter (where q.id is not null) as queues

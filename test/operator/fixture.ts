@@ -10,6 +10,7 @@ import type {
   SaveThrottleInput,
 } from '../../src/operator/types.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { forgetAudit } from '../support/forget-audit.ts';
 
 export const actor: Actor = { name: 'ann', requestId: 'req-1' };
 
@@ -44,7 +45,7 @@ export async function startOperator(): Promise<Operator> {
   await configuration.saveAgent({ name: 'parser', dispatch: { pull: {} } }, actor);
   await configuration.saveAgent({ name: 'embedder', dispatch: { inline: { handler: 'embed' } } }, actor);
   await configuration.saveJob({ name: 'ingest', steps: [{ name: 'parse', agent: 'parser' }] }, actor);
-  await db.query({ text: 'delete from runplane.audit_entries' });
+  await forgetAudit(db);
   commits = 0;
   return {
     database,

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createConfiguration } from '../../src/operator/configuration.ts';
 import { openDatabase } from '../support/database.ts';
+import { forgetAudit } from '../support/forget-audit.ts';
 import { actor, inputs, kinds, type Operator, saveAny, startOperator } from './fixture.ts';
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -21,10 +22,10 @@ beforeEach(async () => {
     "delete from runplane.throttles where name = 'anthropic'",
     "delete from runplane.queues where name = 'urgent'",
     "delete from runplane.pools where name = 'fast'",
-    'delete from runplane.audit_entries',
   ]) {
     await db.query({ text });
   }
+  await forgetAudit(db);
 });
 
 describe.each(kinds)('saving a %s', (kind) => {

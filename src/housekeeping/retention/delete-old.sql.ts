@@ -35,6 +35,9 @@ keys as (
   ),
 } as const;
 
+// The audit log refuses to be changed by who does not say this in the same transaction.
+const maySql = `select set_config('runplane.deletes_old_audit_entries', 'on', true)`;
+
 export type SimpleTable = keyof typeof tables;
 
 /** Deletes what is too old of the next page of a table, in one batch. after null: there are no further pages. */
@@ -44,13 +47,14 @@ export async function deleteOld(
   keptDays: number,
   after: string | null,
 ): Promise<{ deleted: number; after: string | null }> {
-  const { rows } = await transactionByKey(db, (tx) =>
-    tx.query<{ deleted: number; looked: number; pageRows: number; last: string | null }>({
+  const { rows } = await transactionByKey(db, async (tx) => {
+    if (table === 'auditEntries') await tx.query({ text: maySql });
+    return tx.query<{ deleted: number; looked: number; pageRows: number; last: string | null }>({
       name: `delete-old-${table}`,
       text: tables[table],
       values: [keptDays, after ?? nilUuid],
-    }),
-  );
+    });
+  });
   const { deleted = 0, looked = 0, pageRows = 1, last = null } = rows[0] ?? {};
   return { deleted, after: looked === pageRows ? last : null };
 }
