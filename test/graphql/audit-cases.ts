@@ -164,14 +164,14 @@ export async function prepareAuditCases(): Promise<{
     saveRoute: save('route', 'another', 'topic: "y", job: "one"', 'topic: "y", job: "none"'),
     deleteRoute: byName('route.delete', 'gone'),
     createApiToken: {
-      action: 'apiToken.create',
+      action: 'api_token.create',
       changes: 'input: { name: "t", scopes: [READ] }',
       target: /^tok_/,
       nothing: ['input: { name: "", scopes: [READ] }', 'input: { name: "t", scopes: [] }'],
       isNewEachTime: true,
     },
     revokeApiToken: {
-      action: 'apiToken.revoke',
+      action: 'api_token.revoke',
       changes: `id: "${tokenId}"`,
       target: tokenId,
       nothing: ['id: "x"'],
