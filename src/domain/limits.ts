@@ -54,6 +54,8 @@ export const limits = {
   reservationSeconds: 30,
   /** Messages of such a stream that were produced and not yet written. */
   unsentMessages: 16,
+  /** That a client may leave what was sent to it unread. */
+  streamUnreadSeconds: 60,
   streamBufferEvents: 256,
   streamBufferBytes: 256 * 1024,
   errorMessageBytes: 8192,

@@ -1,15 +1,16 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-
-/** Longest time that a client may leave what was sent to it unread. */
-const stalledMs = 60_000;
+import { limits } from '../domain/limits.ts';
 
 /** Writes an event stream no faster than its client reads. */
 export class EventWriter {
   readonly #response: ServerResponse;
+  readonly #unreadSeconds: number;
 
-  constructor(response: ServerResponse) {
+  /** A client that leaves what was sent to it unread for longer is left. */
+  constructor(response: ServerResponse, unreadSeconds: number = limits.streamUnreadSeconds) {
     this.#response = response;
+    this.#unreadSeconds = unreadSeconds;
   }
 
   get closed(): boolean {
@@ -32,7 +33,7 @@ export class EventWriter {
     if (this.closed || this.#response.write(text)) return;
     const left = new AbortController();
     const closed = (): void => left.abort();
-    const stalled = setTimeout(() => this.#response.destroy(), stalledMs);
+    const stalled = setTimeout(() => this.#response.destroy(), this.#unreadSeconds * 1000);
     this.#response.once('close', closed);
     await once(this.#response, 'drain', { signal: left.signal }).catch(() => {});
     this.#response.off('close', closed);

@@ -27,7 +27,8 @@ interface Stream {
   tokenId: string | null;
   unsent: UnsentMessages;
   operations: number;
-  /** Null: it is open. */
+  /** Ends the reservation, of its own accord when nobody came for it. */
+  expire: () => void;
   expiry: NodeJS.Timeout | null;
   free: () => void;
 }
@@ -99,6 +100,7 @@ export class SingleConnections {
       tokenId: viewer.tokenId,
       unsent: new UnsentMessages(limits.unsentMessages),
       operations: 0,
+      expire: () => void this.#expire(stream),
       expiry: null,
       free: this.#options.streams.take(viewer.tokenId),
     };
@@ -108,8 +110,8 @@ export class SingleConnections {
       return send(response, answer);
     }
     this.#streams.set(stream.token, stream);
-    stream.expiry = setTimeout(() => void this.#expire(stream), this.#options.reservationSeconds * 1000);
-    stream.expiry.unref();
+    stream.expiry = setTimeout(stream.expire, this.#options.reservationSeconds * 1000);
+    this.#options.openStreams.add(stream.expire);
     send(response, answer);
   }
 
@@ -127,9 +129,15 @@ export class SingleConnections {
     if (body && typeof body !== 'string') await body.return(undefined);
   }
 
-  #forget(stream: Stream): void {
+  /** It is a reservation no more: it was opened, or expired. */
+  #settle(stream: Stream): void {
     if (stream.expiry) clearTimeout(stream.expiry);
     stream.expiry = null;
+    this.#options.openStreams.delete(stream.expire);
+  }
+
+  #forget(stream: Stream): void {
+    this.#settle(stream);
     this.#streams.delete(stream.token);
     stream.unsent.close();
     stream.free();
@@ -139,8 +147,7 @@ export class SingleConnections {
     const answer = await this.#handler(toSseRequest(request, { token: stream.token, results: null }));
     const [messages] = answer;
     if (!messages || typeof messages === 'string') return send(response, answer);
-    if (stream.expiry) clearTimeout(stream.expiry);
-    stream.expiry = null;
+    this.#settle(stream);
     const { openStreams } = this.#options;
     const stop = (): void => {
       stream.unsent.close();

@@ -1,6 +1,9 @@
-import { getIntrospectionQuery } from 'graphql';
+import { readdirSync, readFileSync } from 'node:fs';
+import { getIntrospectionQuery, parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
+import { findExceededLimit } from '../../src/graphql/query-limits.ts';
+import { buildSchema } from '../../src/graphql/schema.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
 let server: TestServer;
@@ -166,6 +169,16 @@ test('a value that is nested deep is refused, and the server goes on', async () 
   const query = `{ previewRoutes(topic: "a", payload: ${'['.repeat(2400)}${']'.repeat(2400)}) { route } }`;
   expect(await server.post(query)).toHaveProperty('errors');
   expect(await server.post('{ __typename }')).toEqual({ data: { __typename: 'Query' } });
+});
+
+test('the operations of our own clients are within the limits', () => {
+  const folder = new URL('../../schema/operations/', import.meta.url);
+  for (const file of readdirSync(folder)) {
+    const document = parse(readFileSync(new URL(file, folder), 'utf8'), {
+      maxLexicalTokens: limits.queryTokens,
+    });
+    expect(findExceededLimit(buildSchema(), document, null)).toBeNull();
+  }
 });
 
 test('the server tells its limits', async () => {

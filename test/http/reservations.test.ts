@@ -89,14 +89,42 @@ describe('a reservation', () => {
   });
 
   test('expires when nobody comes for it, and frees what runs for it', async () => {
-    await start({ access: { reservationSeconds: 0.5 }, credentials: knownTokens });
+    await start({ access: { reservationSeconds: 3, streamsPerToken: 2 }, credentials: knownTokens });
     const { token } = await stream.reserve(bearerOne);
     expect((await stream.send(token, ask('1', watchRuns), bearerOne)).status).toBe(202);
+    expect((await stream.reserve(bearerOne)).response.status).toBe(429);
     await expect
-      .poll(async () => (await stream.send(token, ask('2'), bearerOne)).status, { timeout: 10_000 })
-      .toBe(404);
-    const late = await stream.connect(token, bearerOne);
-    expect(late.response.status).toBe(404);
+      .poll(async () => (await stream.reserve(bearerOne)).response.status, { timeout: 20_000 })
+      .toBe(201);
+    expect((await stream.connect(token, bearerOne)).response.status).toBe(404);
+    // The place of the operation is free too.
+    expect((await stream.reserve(bearerOne)).response.status).toBe(201);
+  });
+
+  test('is one of so many that a process has', async () => {
+    await start();
+    for (let i = 0; i < limits.reservedStreams; i += 100) {
+      await Promise.all(Array.from({ length: 100 }, () => stream.reserve()));
+    }
+    const { response } = await stream.reserve();
+    expect(response.status).toBe(429);
+    expect(await response.json()).toMatchObject({
+      errors: [{ extensions: { code: 'TOO_MANY_STREAMS', limit: limits.reservedStreams } }],
+    });
+  });
+
+  test('carries so many operations', async () => {
+    await start();
+    const { token } = await stream.reserve();
+    const { readUntil, leave } = await stream.connect(token);
+    // Read all the time, or it would be refused as too slow.
+    const read = readUntil('a text that never comes').catch(() => {});
+    const watch = (id: number) => stream.send(token, ask(String(id), watchRuns));
+    for (let i = 0; i < limits.operationsOfStream; i++) expect((await watch(i)).status).toBe(202);
+    const refused = await watch(limits.operationsOfStream);
+    expect([refused.status, await codeOf(refused)]).toEqual([429, 'TOO_MANY_STREAMS']);
+    leave();
+    await read;
   });
 
   test('is good for one connection at a time', async () => {
