@@ -1,3 +1,4 @@
+import { GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
 import { createClient } from 'graphql-sse';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { openEventStream, type StreamEvent } from '../support/event-stream.ts';
@@ -66,6 +67,44 @@ test('a stopping server completes its streams', async () => {
   const stopped = server.http.stop();
   expect(await stream.next()).toMatchObject({ event: 'complete' });
   await stopped;
+});
+
+test('a slow reader is sent no more than it reads, and the server answers others meanwhile', async () => {
+  let produced = 0;
+  const flooding = new GraphQLSchema({
+    query: new GraphQLObjectType({
+      name: 'Query',
+      fields: { ok: { type: GraphQLString, resolve: () => 'yes' } },
+    }),
+    subscription: new GraphQLObjectType({
+      name: 'Subscription',
+      fields: {
+        flood: {
+          type: GraphQLString,
+          resolve: () => 'x'.repeat(64 * 1024),
+          subscribe: async function* () {
+            for (;;) {
+              produced++;
+              yield {};
+            }
+          },
+        },
+      },
+    }),
+  });
+  const other = await startTestServer({ schema: flooding });
+  const { next, leave } = await openEventStream(other.url, 'subscription { flood }');
+  /** Unchanged while others were answered, several times. */
+  const standsStill = async (): Promise<boolean> => {
+    const before = produced;
+    for (let i = 0; i < 10; i++) expect(await other.post('{ ok }')).toEqual({ data: { ok: 'yes' } });
+    return produced > 0 && produced === before;
+  };
+  await expect.poll(standsStill, { timeout: 20_000 }).toBe(true);
+  const still = produced;
+  while (produced === still) expect((await next())?.event).toBe('next');
+  leave();
+  await other.stop();
 });
 
 test('the client of graphql-sse follows a run to its end', async () => {

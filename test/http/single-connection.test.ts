@@ -13,11 +13,11 @@ const start = async (options: TestServerOptions = {}): Promise<void> => {
 afterEach(() => server.stop());
 
 /** The real client, whose connections can be broken. */
-function createBreakableClient() {
+function createBreakableClient(singleConnection: boolean) {
   let broken = new AbortController();
   const client = createClient({
-    url: stream.url,
-    singleConnection: true,
+    url: singleConnection ? stream.url : server.url,
+    singleConnection,
     retry: () => Promise.resolve(),
     fetchFn: (target: string, init: RequestInit) =>
       fetch(target, {
@@ -38,12 +38,15 @@ function createBreakableClient() {
 const watchRuns = 'subscription { runStatusChanged { changes { runId toStatus } } }';
 type RunChanges = { runStatusChanged: { changes: { runId: string; toStatus: string }[] } };
 
-describe('the client of graphql-sse with a single connection', () => {
+describe.each([
+  ['with a single connection', true],
+  ['with a connection for each operation', false],
+])('the client of graphql-sse %s', (_, singleConnection) => {
   test('asks, and follows several streams at once', async () => {
     await start();
     await server.plane.agent('a');
     await server.plane.job('one', ['a']);
-    const { client } = createBreakableClient();
+    const { client } = createBreakableClient(singleConnection);
     const runs = client.iterate<RunChanges>({ query: watchRuns });
     const tasks = client.iterate({ query: 'subscription { taskStatusChanged { changes { toStatus } } }' });
     await runs.next();
@@ -68,7 +71,7 @@ describe('the client of graphql-sse with a single connection', () => {
     await server.plane.agent('a');
     await server.plane.job('one', ['a']);
     const { data } = await server.post('{ changeLogCursor }');
-    const { client, breakConnections } = createBreakableClient();
+    const { client, breakConnections } = createBreakableClient(singleConnection);
     const changes = client.iterate<RunChanges & { runStatusChanged: { cursor: string } }>({
       query:
         'subscription($after: Cursor) { runStatusChanged(after: $after) { cursor changes { runId toStatus } } }',
@@ -89,22 +92,22 @@ describe('the client of graphql-sse with a single connection', () => {
     await changes.return?.();
     client.dispose();
   });
+});
 
-  test('is told what is wrong with an operation', async () => {
-    await start();
-    const { token } = await stream.reserve();
-    const invalid = await stream.send(token, ask('1', '{ nothing }'));
-    expect([invalid.status, await codeOf(invalid)]).toEqual([400, 'GRAPHQL_VALIDATION_FAILED']);
-    const deep = await stream.send(
-      token,
-      ask('1', `{ run(id: "run_x") { ${'parentRun { '.repeat(30)}id${' }'.repeat(32)}`),
-    );
-    expect([deep.status, await codeOf(deep)]).toEqual([400, 'QUERY_TOO_DEEP']);
-    const noVariable = await stream.send(token, ask('1', 'query($id: ID!) { run(id: $id) { id } }'));
-    expect([noVariable.status, await codeOf(noVariable)]).toEqual([400, 'BAD_USER_INPUT']);
-    // Nothing of them is left: the id is free.
-    expect((await stream.send(token, ask('1'))).status).toBe(202);
-  });
+test('an operation that is wrong is told so, and leaves nothing behind', async () => {
+  await start();
+  const { token } = await stream.reserve();
+  const invalid = await stream.send(token, ask('1', '{ nothing }'));
+  expect([invalid.status, await codeOf(invalid)]).toEqual([400, 'GRAPHQL_VALIDATION_FAILED']);
+  const deep = await stream.send(
+    token,
+    ask('1', `{ run(id: "run_x") { ${'parentRun { '.repeat(30)}id${' }'.repeat(32)}`),
+  );
+  expect([deep.status, await codeOf(deep)]).toEqual([400, 'QUERY_TOO_DEEP']);
+  const noVariable = await stream.send(token, ask('1', 'query($id: ID!) { run(id: $id) { id } }'));
+  expect([noVariable.status, await codeOf(noVariable)]).toEqual([400, 'BAD_USER_INPUT']);
+  // Nothing of them is left: the id is free.
+  expect((await stream.send(token, ask('1'))).status).toBe(202);
 });
 
 describe('an iterator that throws', () => {
