@@ -93,7 +93,7 @@ test('a slow reader is sent no more than it reads, and the server answers others
     }),
   });
   const other = await startTestServer({ schema: flooding });
-  const { next, leave } = await openEventStream(other.url, 'subscription { flood }');
+  const flood = await openEventStream(other.url, 'subscription { flood }');
   /** Unchanged while others were answered, several times. */
   const standsStill = async (): Promise<boolean> => {
     const before = produced;
@@ -102,8 +102,8 @@ test('a slow reader is sent no more than it reads, and the server answers others
   };
   await expect.poll(standsStill, { timeout: 20_000 }).toBe(true);
   const still = produced;
-  while (produced === still) expect((await next())?.event).toBe('next');
-  leave();
+  while (produced === still) expect((await flood.next())?.event).toBe('next');
+  flood.leave();
   await other.stop();
 });
 
