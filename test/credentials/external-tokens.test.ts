@@ -1,5 +1,5 @@
 import { SignJWT, UnsecuredJWT } from 'jose';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { bearer, type GuardedServer, startGuardedServer } from '../support/guarded-server.ts';
 import { type IdentityProvider, startIdentityProvider } from '../support/identity-provider.ts';
 
@@ -14,6 +14,8 @@ afterAll(async () => {
   await server.stop();
   await provider.stop();
 });
+
+afterEach(() => vi.useRealTimers());
 
 const question = '{ viewer { name scopes } }';
 const answer = async (token: string) => {
@@ -31,6 +33,19 @@ test('a token of the identity provider signs in with the scopes of its claim', a
   });
   expect(await answer(await provider.sign({}))).toEqual({ name: 'alice', scopes: [] });
   expect(provider.keyRequests()).toBe(1);
+});
+
+test('a key that the provider signs with since is looked up, at most every 30 s', async () => {
+  const before = provider.keyRequests();
+  await provider.rotate();
+  const token = await provider.sign({ scope: 'READ' });
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 31_000 });
+  expect(await answer(token)).toEqual({ name: 'alice', scopes: ['READ'] });
+  await provider.rotate();
+  expect(await answer(await provider.sign({ scope: 'READ' }))).toBe(401);
+  expect(provider.keyRequests()).toBe(before + 1);
+  vi.setSystemTime(Date.now() + 31_000);
+  expect(await answer(await provider.sign({ scope: 'READ' }))).toEqual({ name: 'alice', scopes: ['READ'] });
 });
 
 test('every fault of a token is the same 401', async () => {

@@ -13,7 +13,13 @@ import {
   parse,
   subscribe,
 } from 'graphql';
-import { allScopes, anonymous, type Scope, type Viewer } from '../../src/domain/credential.ts';
+import {
+  type Authority,
+  allScopes,
+  anonymous,
+  type Scope,
+  type Viewer,
+} from '../../src/domain/credential.ts';
 import type { GraphQLContext } from '../../src/graphql/context.ts';
 import { buildSchema } from '../../src/graphql/schema.ts';
 import { createLoaders } from '../../src/read/loaders.ts';
@@ -37,11 +43,14 @@ export const viewerWith = (scopes: readonly Scope[], more: Partial<Viewer> = {})
 /** Executes operations on the schema without a transport, as a caller with the given scopes. */
 export class Client {
   readonly #plane: ControlPlane;
-  readonly #scopes: readonly Scope[];
+  readonly #viewer: Viewer;
+  readonly #authority: Authority;
 
-  constructor(plane: ControlPlane, scopes: readonly Scope[] = allScopes) {
+  /** With scopes: as somebody who has them. With an authority: as whom its credential names. */
+  constructor(plane: ControlPlane, as: readonly Scope[] | Authority = allScopes) {
     this.#plane = plane;
-    this.#scopes = scopes;
+    this.#authority = 'viewer' in as ? as : anonymous;
+    this.#viewer = 'viewer' in as ? as.viewer : viewerWith(as);
   }
 
   execute(source: string, variableValues: Record<string, unknown> = {}): Promise<ExecutionResult<Answer>> {
@@ -79,8 +88,8 @@ export class Client {
       services: { ...this.#plane.services, read, server: { version: '1.2.3' } },
       requestId: 'request',
       signal: () => new AbortController().signal,
-      viewer: viewerWith(this.#scopes),
-      authority: anonymous,
+      viewer: this.#viewer,
+      authority: this.#authority,
       loaders: createLoaders(read),
     };
   }

@@ -1,8 +1,8 @@
 import { type DocumentNode, type GraphQLField, type GraphQLObjectType, isObjectType, parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { allScopes, type Scope } from '../../src/domain/credential.ts';
+import { type Authority, allScopes, type Scope } from '../../src/domain/credential.ts';
 import { scopeOfRoot, scopeOfType } from '../../src/graphql/guards.ts';
-import { ControlPlane } from '../support/control-plane.ts';
+import { actor, ControlPlane } from '../support/control-plane.ts';
 import { Client, schema } from './client.ts';
 import { fillWithPayloads, marker } from './payloads.ts';
 import { type Known, type Leaf, leavesOf, selectionsOf } from './walk.ts';
@@ -16,7 +16,7 @@ let beginning: string;
 let everyQuestion: Asked[];
 let everyCommand: Asked[];
 beforeAll(async () => {
-  plane = await ControlPlane.start();
+  plane = await ControlPlane.start({ authentication: { adminToken: null, external: null } });
   beginning = await plane.services.changeLog.currentCursor();
   known = await fillWithPayloads(plane);
   // Each kind of object is reached by its id, so that what lies below it is reached in fewer steps from there.
@@ -31,6 +31,9 @@ const fieldsOf = (type: GraphQLObjectType | null | undefined): Root[] =>
 const questions = fieldsOf(schema.getQueryType());
 const commands = fieldsOf(schema.getMutationType());
 const streams = fieldsOf(schema.getSubscriptionType());
+
+/** Somebody with these scopes, or with a token. */
+type Caller = readonly Scope[] | Authority;
 
 interface Walked {
   root: string;
@@ -52,30 +55,30 @@ const operationsOn = (operation: string, fields: readonly Root[], depth: (field:
     })),
   );
 
-async function ask(scopes: readonly Scope[], operations: readonly Asked[]): Promise<Walked[]> {
+async function ask(as: Caller, operations: readonly Asked[]): Promise<Walked[]> {
   const walked: Walked[] = [];
   for (const { root, document } of operations) {
-    const { data, errors = [] } = await new Client(plane, scopes).executeValid(document);
+    const { data, errors = [] } = await new Client(plane, as).executeValid(document);
     walked.push({ root, data: data ?? null, errors });
   }
   return walked;
 }
 
-const askEverything = (scopes: readonly Scope[]): Promise<Walked[]> => ask(scopes, everyQuestion);
+const askEverything = (as: Caller): Promise<Walked[]> => ask(as, everyQuestion);
 
 /** Every stream, with all that happened so far. */
-async function watchEverything(scopes: readonly Scope[]): Promise<Walked[]> {
+async function watchEverything(as: Caller): Promise<Walked[]> {
   const walked: Walked[] = [];
   for (const field of streams) {
     for (const selection of selectionsOf(field, known, 4)) {
-      walked.push(...(await watch(scopes, field, selection)));
+      walked.push(...(await watch(as, field, selection)));
     }
   }
   return walked;
 }
 
-async function watch(scopes: readonly Scope[], { name }: Root, selection: string): Promise<Walked[]> {
-  const stream = await new Client(plane, scopes).subscribe(`subscription { ${selection} }`, {}, beginning);
+async function watch(as: Caller, { name }: Root, selection: string): Promise<Walked[]> {
+  const stream = await new Client(plane, as).subscribe(`subscription { ${selection} }`, {}, beginning);
   if (!(Symbol.asyncIterator in stream)) return [{ root: name, data: null, errors: stream.errors ?? [] }];
   const walked: Walked[] = [];
   for (let caughtUp = false; !caughtUp; ) {
@@ -146,9 +149,22 @@ describe('what only PAYLOAD_READ may see', () => {
   }, 60_000);
 });
 
+async function tokenWith(scope: Scope): Promise<Authority> {
+  const { apiTokens, credentials } = plane.services;
+  const created = await apiTokens.create({ name: scope, scopes: [scope] }, actor);
+  const authority = 'secret' in created ? await credentials.ofToken(created.secret) : null;
+  if (!authority) throw new Error(`no token with ${scope}`);
+  return authority;
+}
+
 describe.each(allScopes)('a token with %s alone', (scope) => {
+  let token: Authority;
+  beforeAll(async () => {
+    token = await tokenWith(scope);
+  });
+
   test('gets from questions and streams what needs that scope, an error for all else, and no payload', async () => {
-    const walked = [...(await askEverything([scope])), ...(await watchEverything([scope]))];
+    const walked = [...(await askEverything(token)), ...(await watchEverything(token))];
     expect(walked.filter(tells)).toEqual([]);
     expect(hiddenFrom(scope, leaves(walked))).toEqual([]);
     for (const { root, data, errors } of walked) {
@@ -164,7 +180,7 @@ describe.each(allScopes)('a token with %s alone', (scope) => {
   }, 60_000);
 
   test('gets from commands what they did, or a refusal, and no payload', async () => {
-    const walked = await ask([scope], everyCommand);
+    const walked = await ask(token, everyCommand);
     expect(walked.flatMap(({ errors }) => errors).filter(tells)).toEqual([]);
     const told = leaves(walked).filter(({ field, value }) => tells(value) && !ofWork.has(field));
     expect(told).toEqual([]);
