@@ -95,6 +95,23 @@ test.each<[string, AttemptEventInput[], number | undefined, string]>([
   expect(await stored()).toEqual([]);
 });
 
+test('appends of many attempts that share a transaction are each on their own', async () => {
+  await plane.services.intake.launchRuns(Array.from({ length: 9 }, () => ({ job: 'one' })));
+  const attempts = [attempt, ...(await plane.claim(['a']))];
+  const outcomes = await Promise.all(
+    attempts.map((each, i) =>
+      plane.services.attemptEvents.append({
+        lease: plane.credentials(each),
+        events: thoughts(`${i}`),
+        firstSequence: i === 3 ? 2 : 1,
+      }),
+    ),
+  );
+  expect(outcomes.filter(({ kind }) => kind === 'AppendAttemptEventsSuccess')).toHaveLength(9);
+  expect(outcomes[3]).toMatchObject({ kind: 'InvalidInput', field: 'firstSequence' });
+  expect((await types()).toSorted()).toEqual(['0', '1', '2', '4', '5', '6', '7', '8', '9']);
+});
+
 test('an attempt has so many events and so many bytes at most', async () => {
   await plane.tell(attempt, thoughts('first'));
   const fill = (sequence: number, bytes: number) =>

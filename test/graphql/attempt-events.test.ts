@@ -87,6 +87,20 @@ test('a stream tells what agents do, from the cursor of the launch to the end of
   ]);
 });
 
+test('Last-Event-ID wins over after', async () => {
+  const { changeLogCursor: after } = await client.query('{ changeLogCursor }');
+  await plane.tell(attempt, [{ type: 'log', data: 1 }]);
+  const of = { attemptId: plane.credentials(attempt).attemptId };
+  const first = (await client.subscribe(watch, { of, after })) as Stream;
+  const { cursor, events } = (await first.next()).value?.data?.attemptEvents ?? {};
+  expect(events).toMatchObject([{ data: 1 }]);
+  await first.return();
+  await plane.tell(attempt, [{ type: 'log', data: 2 }]);
+  const resumed = (await client.subscribe(watch, { of, after: 'nonsense' }, cursor)) as Stream;
+  expect((await resumed.next()).value?.data?.attemptEvents.events.at(-1)).toMatchObject({ data: 2 });
+  await resumed.return();
+});
+
 test('data is a payload: null without PAYLOAD_READ, in lists and streams; both need READ', async () => {
   await plane.tell(attempt, [{ type: 'log', data: 'secret' }]);
   const reader = new Client(plane, ['READ']);
