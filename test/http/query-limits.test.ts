@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { findExceededLimit } from '../../src/graphql/query-limits.ts';
 import { buildSchema } from '../../src/graphql/schema.ts';
+import { settings } from '../../src/settings.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
 let server: TestServer;
@@ -187,4 +188,23 @@ test('the server tells its limits', async () => {
   expect(told).toContainEqual({ name: 'queryCost', value: limits.queryCost });
   expect(told).toContainEqual({ name: 'batch', value: limits.batch });
   expect(told).toContainEqual({ name: 'leaseSeconds.max', value: limits.leaseSeconds.max });
+});
+
+test('docs/api-limits.md says the same numbers', () => {
+  const text = readFileSync(new URL('../../docs/api-limits.md', import.meta.url), 'utf8');
+  const rows = [...text.matchAll(/^\| .+? \| ([\d,]+) +\|.*`([A-Z_]+)` +\|$/gm)].map(([, number, code]) => [
+    code,
+    Number(number?.replaceAll(',', '')),
+  ]);
+  expect(rows).toEqual([
+    ['QUERY_TOO_LARGE', limits.queryTokens],
+    ['QUERY_TOO_DEEP', limits.queryDepth],
+    ['TOO_MANY_ALIASES', limits.queryAliases],
+    ['TOO_MANY_ROOT_FIELDS', limits.queryRootFields],
+    ['QUERY_TOO_EXPENSIVE', limits.queryCost],
+    ['BATCH_TOO_LARGE', limits.batch],
+    ['PAGE_TOO_LARGE', limits.page],
+    ['TOO_MANY_REQUESTS', Number(settings.RUNPLANE_REQUESTS_PER_MINUTE.default)],
+    ['TOO_MANY_STREAMS', limits.streamsOfToken],
+  ]);
 });

@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { type Browser, chromium } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { adminToken, type GuardedServer, startGuardedServer } from '../support/guarded-server.ts';
@@ -53,4 +56,58 @@ test('a person signs in, and uses the editor without any other server', async ()
 
   expect(faults).toEqual([]);
   expect(elsewhere).toEqual([]);
+});
+
+/** A page with a session of its own. */
+async function signedInPage() {
+  const page = await browser.newPage();
+  await page.goto(`${server.http.url}/graphiql`);
+  await page.fill('#token', adminToken);
+  await page.click('button');
+  await page.locator('.graphiql-container').first().waitFor();
+  return page;
+}
+
+test('a page subscribes with the EventSource of the browser and its session', async () => {
+  const page = await signedInPage();
+  const lastEventId = await page.evaluate(
+    () =>
+      new Promise((resolve) => {
+        const query = encodeURIComponent('subscription { taskStatusChanged { cursor } }');
+        const source = new EventSource(`/graphql?query=${query}`);
+        source.addEventListener('next', (event) => {
+          source.close();
+          resolve(event.lastEventId);
+        });
+        source.onerror = () => resolve(null);
+      }),
+  );
+  expect(lastEventId).toEqual(expect.stringMatching(/./));
+});
+
+test('a page of another site gets nothing done in the name of who is signed in', async () => {
+  const evil = createServer((_, response) => {
+    response.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html><title>evil</title>');
+  }).listen(0, 'localhost');
+  await once(evil, 'listening');
+  const page = await signedInPage();
+  // For a browser localhost and 127.0.0.1 are different sites.
+  await page.goto(`http://localhost:${(evil.address() as AddressInfo).port}/`);
+  const statuses: number[] = [];
+  page.on('response', (response) => statuses.push(response.status()));
+  await page.evaluate(async (url) => {
+    const mutation = JSON.stringify({ query: 'mutation { cancelRuns(filter: {}) { __typename } }' });
+    const tries: [string, RequestInit][] = [
+      ['/graphql', { method: 'POST', body: mutation }],
+      ['/graphql', { method: 'POST', body: new URLSearchParams({ query: mutation }) }],
+      ['/graphql?query={viewer{name}}', {}],
+      ['/graphql/stream', { method: 'POST', body: mutation }],
+      ['/session', { method: 'POST', body: '{}' }],
+    ];
+    for (const [path, init] of tries) {
+      await fetch(url + path, { mode: 'no-cors', credentials: 'include', ...init }).catch(() => null);
+    }
+  }, server.http.url);
+  expect(statuses).toEqual([403, 403, 403, 403, 403]);
+  evil.close();
 });
