@@ -135,6 +135,8 @@ export class InlinePool {
         this.#running--;
         this.#meanMs += (performance.now() - started - this.#meanMs) / 64;
         this.#start();
+        // Long tasks: a free slot is worth a claim of its own. Short ones wait for the group of their results.
+        if (this.#meanMs >= aheadMs) this.#pumpSoon();
       });
       void this.#finish(execution, report);
     }
