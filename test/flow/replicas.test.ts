@@ -39,6 +39,26 @@ async function untilTerminal(changeLog: ChangeLog, after: string, n: number): Pr
   return ended;
 }
 
+/** The replica, standing still while it holds leases. */
+async function stopWithLeases(replica: Process | undefined): Promise<Process> {
+  if (!replica) throw new Error('there is no such replica');
+  await expect
+    .poll(
+      async () => {
+        replica.child.kill('SIGSTOP');
+        const held = await plane.rows(
+          'select from runplane.leases l join runplane.workers w on w.id = l.worker_id where w.name = $1',
+          [`replica-${replica.child.pid}`],
+        );
+        if (held.length === 0) replica.child.kill('SIGCONT');
+        return held.length;
+      },
+      { timeout: 10_000 },
+    )
+    .toBeGreaterThan(0);
+  return replica;
+}
+
 test('two replicas never exceed a limit that they share, and use it', async () => {
   const n = count({ test: 300, soak: 5000 });
   await plane.services.configuration.saveThrottle(
@@ -86,20 +106,8 @@ test('a replica that is killed in the middle loses nothing and repeats nothing t
   replicas = await Promise.all([startReplica(plane.database.url), startReplica(plane.database.url)]);
   const after = await launchMany('one', n, 50);
   await untilTerminal(plane.services.changeLog, after, n / 10);
-  const victim = replicas[0];
-  // Stopped first, to be sure that it is killed while it holds leases.
-  await expect
-    .poll(async () => {
-      victim?.child.kill('SIGSTOP');
-      const held = await plane.rows(
-        'select from runplane.leases l join runplane.workers w on w.id = l.worker_id where w.name = $1',
-        [`replica-${victim?.child.pid}`],
-      );
-      if (held.length === 0) victim?.child.kill('SIGCONT');
-      return held.length;
-    })
-    .toBeGreaterThan(0);
-  await victim?.end('SIGKILL');
+  const victim = await stopWithLeases(replicas[0]);
+  await victim.end('SIGKILL');
   const ended = await untilTerminal(plane.services.changeLog, after, n);
   expect(new Set(ended.values())).toEqual(new Set(['COMPLETED']));
   expect(ended.size).toBe(n);
@@ -108,6 +116,30 @@ test('a replica that is killed in the middle loses nothing and repeats nothing t
   const completed = await plane.rows(`select task_id from runplane.attempts where status = 'COMPLETED'`);
   expect(new Set(completed.map((row) => (row as { task_id: string }).task_id)).size).toBe(completed.length);
 });
+
+test('a replica that stands still until its leases are lost repeats nothing when it goes on, and works again', async () => {
+  const n = 200;
+  await plane.agent('a', { dispatch: { inline: { handler: 'work' } }, leaseSeconds: 5 });
+  await plane.job('one', ['a']);
+  replicas = await Promise.all([startReplica(plane.database.url), startReplica(plane.database.url)]);
+  const after = await launchMany('one', n, 300);
+  const victim = await stopWithLeases(replicas[0]);
+  const ended = await untilTerminal(plane.services.changeLog, after, n);
+  expect(new Set(ended.values())).toEqual(new Set(['COMPLETED']));
+  const lost = await plane.rows<{ id: string }>(`select id from runplane.attempts where status = 'LOST'`);
+  expect(lost.length).toBeGreaterThan(0);
+  const outputs = 'select id, output from runplane.tasks order by id';
+  const before = await plane.rows(outputs);
+
+  victim.child.kill('SIGCONT');
+  // It reports what it had begun.
+  const late = 'select id from runplane.attempts where status = $1 and result_digest is not null';
+  await expect.poll(() => plane.rows(late, ['LOST']), { timeout: 20_000 }).not.toEqual([]);
+  await replicas[1]?.end('SIGTERM');
+  const again = await launchMany('one', 20, 5);
+  expect((await untilTerminal(plane.services.changeLog, again, 20)).size).toBe(20);
+  expect((await plane.rows(outputs)).slice(0, n)).toEqual(before);
+}, 90_000);
 
 test('a replica that is stopped hands its work back at once, and spends no attempt', async () => {
   await plane.agent('a', { dispatch: { inline: { handler: 'work' } } });
