@@ -652,6 +652,8 @@ ALTER TABLE "runplane"."materialization_inputs" ADD CONSTRAINT "materialization_
 ALTER TABLE "runplane"."materializations" ADD CONSTRAINT "materializations_asset_id_assets_id_fk" FOREIGN KEY ("asset_id") REFERENCES "runplane"."assets"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "attempt_events_by_task" ON "runplane"."attempt_events" USING btree ("task_id","xid","id");--> statement-breakpoint
 CREATE UNIQUE INDEX "agent_throttles_by_throttle" ON "runplane"."agent_throttles" USING btree ("throttle_id","agent_id");--> statement-breakpoint
+CREATE INDEX "knowledge_chat_audit_by_correlation" ON "runplane"."knowledge_chat_audit" USING btree ("correlation_id");--> statement-breakpoint
+CREATE INDEX "knowledge_chat_pairs_by_correlation" ON "runplane"."knowledge_chat_pairs" USING btree ("correlation_id");--> statement-breakpoint
 CREATE INDEX "knowledge_events_by_type" ON "runplane"."knowledge_events" USING btree ("event_type");--> statement-breakpoint
 CREATE INDEX "knowledge_events_by_correlation" ON "runplane"."knowledge_events" USING btree ("correlation_id");--> statement-breakpoint
 CREATE INDEX "knowledge_events_by_day" ON "runplane"."knowledge_events" USING btree (((created_at at time zone 'UTC')::date));--> statement-breakpoint

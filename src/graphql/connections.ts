@@ -9,7 +9,9 @@ import {
   AuditEntryRef,
   DeadLetterRef,
   EventRef,
+  IngestIncidentRef,
   JobRef,
+  KnowledgeRecordRef,
   MaterializationRef,
   RouteRef,
   RunRef,
@@ -112,3 +114,5 @@ export const AssetConnection = connection('Asset', AssetRef);
 export const MaterializationConnection = connection('Materialization', MaterializationRef);
 export const AuditEntryConnection = connection('AuditEntry', AuditEntryRef);
 export const ApiTokenConnection = connection('ApiToken', ApiTokenRef);
+export const KnowledgeRecordConnection = connection('KnowledgeRecord', KnowledgeRecordRef);
+export const IngestIncidentConnection = connection('IngestIncident', IngestIncidentRef);

@@ -3,6 +3,7 @@ import { builder } from './builder.ts';
 import {
   AttemptConnection,
   EventConnection,
+  KnowledgeRecordConnection,
   MaterializationConnection,
   pageArgs,
   RunConnection,
@@ -52,6 +53,14 @@ const TraceRef = builder.objectRef<{ correlationId: string }>('Trace').implement
       args: pageArgs,
       resolve: ({ correlationId }, page, { services }) =>
         services.read.materializations.ofCorrelation(correlationId, page),
+    }),
+    knowledgeRecords: t.field({
+      type: KnowledgeRecordConnection,
+      nullable: true,
+      description: 'Rows of the built-in knowledge pipeline.',
+      args: pageArgs,
+      resolve: ({ correlationId }, page, { services }) =>
+        services.read.knowledge.ofCorrelation(correlationId, page),
     }),
   }),
 });

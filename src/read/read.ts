@@ -9,6 +9,7 @@ import { CountQuestions } from './counts.ts';
 import { DeadLetterQuestions } from './dead-letters.ts';
 import { EventQuestions } from './events.ts';
 import { JobQuestions } from './jobs.ts';
+import { KnowledgeQuestions } from './knowledge.ts';
 import { MaterializationQuestions } from './materializations.ts';
 import { PoolQuestions, QueueQuestions } from './queues.ts';
 import { RouteQuestions } from './routes.ts';
@@ -40,6 +41,7 @@ export const createRead = (db: Database) => ({
   workers: new WorkerQuestions(db),
   deadLetters: new DeadLetterQuestions(db),
   assets: new AssetQuestions(db),
+  knowledge: new KnowledgeQuestions(db),
   materializations: new MaterializationQuestions(db),
   audit: new AuditQuestions(db),
   apiTokens: new ApiTokenQuestions(db),

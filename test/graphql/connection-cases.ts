@@ -117,6 +117,16 @@ export async function prepareConnections(): Promise<{
       void (await plane.rows('delete from runplane.attempt_events where sequence = $1', [sequence]));
     return { id: toPublicId('aev', changeUuid(row?.number ?? 0)), remove };
   };
+  const addRecord = async (): Promise<Row> => {
+    const table = 'knowledge_chat_pairs';
+    const [row] = await plane.rows<{ id: number }>(
+      `insert into runplane.${table} (pair_id, correlation_id, pipeline_id, created_at) values ($1, $2, 'p', $3) returning id`,
+      [randomUUID(), correlationId, new Date(Date.UTC(2026, 0) + randomInt(5))],
+    );
+    const remove = async () =>
+      void (await plane.rows(`delete from runplane.${table} where id = $1`, [row?.id]));
+    return { id: `${table}:${row?.id}`, remove };
+  };
   const is = (id: string) => `x.id = '${id}'`;
   const some = (table: string) => `x.id = (select id from runplane.${table} limit 1)`;
   const named = (id: string) => ({ name: id });
@@ -213,6 +223,7 @@ export async function prepareConnections(): Promise<{
     'Trace.runs': { within: trace, add: addRun, other: null },
     'Trace.tasks': { within: trace, add: addTask, other: null },
     'Trace.attempts': { within: trace, add: addAttempt, other: null },
+    'Trace.knowledgeRecords': { within: trace, add: addRecord, other: null },
     'Trace.materializations': { within: trace, add: addProduct, other: null },
   };
   return { plane, cases };

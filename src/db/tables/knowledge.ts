@@ -6,35 +6,43 @@ const identity = () => bigint('id', { mode: 'number' }).primaryKey().generatedAl
 const createdAt = () => at('created_at').notNull().default(sql`runplane.clock()`);
 
 /** Audit trail of chats: one row a message. */
-export const knowledgeChatAudit = runplane.table('knowledge_chat_audit', {
-  id: identity(),
-  /** The message's key, else the event's id. */
-  messageKey: text('message_key').notNull().unique(),
-  pipelineId: text('pipeline_id').notNull(),
-  correlationId: text('correlation_id'),
-  idempotencyKey: text('idempotency_key'),
-  model: text('model'),
-  prompt: text('prompt'),
-  response: text('response'),
-  payloadJson: jsonb('payload_json').notNull().default({}),
-  createdAt: createdAt(),
-});
+export const knowledgeChatAudit = runplane.table(
+  'knowledge_chat_audit',
+  {
+    id: identity(),
+    /** The message's key, else the event's id. */
+    messageKey: text('message_key').notNull().unique(),
+    pipelineId: text('pipeline_id').notNull(),
+    correlationId: text('correlation_id'),
+    idempotencyKey: text('idempotency_key'),
+    model: text('model'),
+    prompt: text('prompt'),
+    response: text('response'),
+    payloadJson: jsonb('payload_json').notNull().default({}),
+    createdAt: createdAt(),
+  },
+  (t) => [index('knowledge_chat_audit_by_correlation').on(t.correlationId)],
+);
 
 /** Prompt and response pairs, the dataset made from chats. */
-export const knowledgeChatPairs = runplane.table('knowledge_chat_pairs', {
-  id: identity(),
-  pairId: text('pair_id').notNull().unique(),
-  correlationId: text('correlation_id'),
-  pipelineId: text('pipeline_id').notNull(),
-  llmModel: text('llm_model'),
-  prompt: text('prompt'),
-  response: text('response'),
-  promptTokens: integer('prompt_tokens'),
-  completionTokens: integer('completion_tokens'),
-  totalTokens: integer('total_tokens'),
-  payloadJson: jsonb('payload_json').notNull().default({}),
-  createdAt: createdAt(),
-});
+export const knowledgeChatPairs = runplane.table(
+  'knowledge_chat_pairs',
+  {
+    id: identity(),
+    pairId: text('pair_id').notNull().unique(),
+    correlationId: text('correlation_id'),
+    pipelineId: text('pipeline_id').notNull(),
+    llmModel: text('llm_model'),
+    prompt: text('prompt'),
+    response: text('response'),
+    promptTokens: integer('prompt_tokens'),
+    completionTokens: integer('completion_tokens'),
+    totalTokens: integer('total_tokens'),
+    payloadJson: jsonb('payload_json').notNull().default({}),
+    createdAt: createdAt(),
+  },
+  (t) => [index('knowledge_chat_pairs_by_correlation').on(t.correlationId)],
+);
 
 /** Embedding, retrieve and compose operations. */
 export const knowledgeEvents = runplane.table(
