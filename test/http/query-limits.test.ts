@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { getIntrospectionQuery, parse } from 'graphql';
+import { getIntrospectionQuery, parse, validate } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { findExceededLimit } from '../../src/graphql/query-limits.ts';
@@ -172,13 +172,15 @@ test('a value that is nested deep is refused, and the server goes on', async () 
   expect(await server.post('{ __typename }')).toEqual({ data: { __typename: 'Query' } });
 });
 
-test('the operations of our own clients are within the limits', () => {
+test('our own operations, which are the examples of GraphiQL, are valid and within the limits', () => {
   const folder = new URL('../../schema/operations/', import.meta.url);
+  const schema = buildSchema();
   for (const file of readdirSync(folder)) {
     const document = parse(readFileSync(new URL(file, folder), 'utf8'), {
       maxLexicalTokens: limits.queryTokens,
     });
-    expect(findExceededLimit(buildSchema(), document, null)).toBeNull();
+    expect(validate(schema, document)).toEqual([]);
+    expect(findExceededLimit(schema, document, null)).toBeNull();
   }
 });
 
