@@ -2,6 +2,9 @@ import type { Authority } from '../domain/credential.ts';
 import type { GraphQLContext } from './context.ts';
 import { unauthenticated } from './errors.ts';
 
+/** How often a stream that is silent looks. */
+export const silentMs = 60_000;
+
 /** Looks at a credential from time to time, until it ends or nobody wants to know any more. */
 export function watchAuthority(authority: Authority, everyMs: number, onEnd: () => void): () => void {
   const timer = setInterval(() => {

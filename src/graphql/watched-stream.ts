@@ -1,8 +1,6 @@
 import type { Authority } from '../domain/credential.ts';
-import { watchAuthority } from './authority-watch.ts';
+import { silentMs, watchAuthority } from './authority-watch.ts';
 import { unauthenticated } from './errors.ts';
-
-const silentMs = 60_000;
 
 /**
  * A stream that ends with an error when its credential does: before each message, and every minute of silence. The

@@ -129,7 +129,7 @@ export function createGraphQLEndpoint({
       const authority = await admit(request, admission);
       if (!SingleConnections.isMeant(request)) return answerOperation(request, response, authority);
       if (!authority.viewer.signedIn) throw unauthenticated();
-      await connections.answer(request, response, authority.viewer, async () => {
+      await connections.answer(request, response, authority, async () => {
         const prepared = await prepareOperation(request, authority, preparation);
         const context = createContext(requestInfo(request, response, authority));
         const results = await OperationResults.start(executionOf(prepared, context));

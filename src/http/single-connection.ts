@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createHandler, type Handler, type Response as SseResponse } from 'graphql-sse';
-import type { Viewer } from '../domain/credential.ts';
+import type { Authority, Viewer } from '../domain/credential.ts';
 import { limits } from '../domain/limits.ts';
+import { silentMs, watchAuthority } from '../graphql/authority-watch.ts';
 import type { OpenStreams } from './event-stream.ts';
 import { EventWriter } from './event-writer.ts';
 import { HttpError } from './http-error.ts';
@@ -70,9 +71,10 @@ export class SingleConnections {
   async answer(
     request: IncomingMessage,
     response: ServerResponse,
-    viewer: Viewer,
+    authority: Authority,
     start: StartOperation,
   ): Promise<void> {
+    const { viewer } = authority;
     if (request.method === 'PUT') return this.#reserve(request, response, viewer);
     const stream = this.#streams.get(tokenOf(request) ?? '');
     // A token that somebody else got hold of is none.
@@ -83,7 +85,7 @@ export class SingleConnections {
       const call = { token: stream.token, results: null };
       return send(response, await this.#handler(toSseRequest(request, call)));
     }
-    if (acceptsEvents(request)) return this.#open(request, response, stream);
+    if (acceptsEvents(request)) return this.#open(request, response, stream, authority);
     return this.#execute(request, response, stream, start);
   }
 
@@ -143,7 +145,12 @@ export class SingleConnections {
     stream.free();
   }
 
-  async #open(request: IncomingMessage, response: ServerResponse, stream: Stream): Promise<void> {
+  async #open(
+    request: IncomingMessage,
+    response: ServerResponse,
+    stream: Stream,
+    authority: Authority,
+  ): Promise<void> {
     const answer = await this.#handler(toSseRequest(request, { token: stream.token, results: null }));
     const [messages] = answer;
     if (!messages || typeof messages === 'string') return send(response, answer);
@@ -155,6 +162,8 @@ export class SingleConnections {
     };
     response.on('close', stop);
     openStreams.add(stop);
+    // What its operations tell ends with the credential on its own; a connection without any does not.
+    const unwatch = watchAuthority(authority, silentMs, stop);
     if (response.destroyed) stop();
     const writer = new EventWriter(response);
     writer.open();
@@ -164,6 +173,7 @@ export class SingleConnections {
         if (message.startsWith('event: next')) stream.unsent.taken();
       }
     } finally {
+      unwatch();
       openStreams.delete(stop);
       this.#forget(stream);
       stop();

@@ -1,8 +1,9 @@
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { CredentialStore } from '../../src/credentials/credentials.ts';
 import { WatchedStream } from '../../src/graphql/watched-stream.ts';
 import { openEventStream } from '../support/event-stream.ts';
 import { bearer, type GuardedServer, startGuardedServer } from '../support/guarded-server.ts';
+import { ask, StreamByHand } from '../support/stream-by-hand.ts';
 
 let server: GuardedServer;
 beforeAll(async () => {
@@ -76,4 +77,35 @@ test('a silent stream of a token that was revoked ends within a minute', async (
   await server.plane.launch('one');
   expect((await still.next())?.data).toContain('QUEUED');
   still.leave();
+});
+
+describe('a single connection whose token is revoked', () => {
+  const connect = async () => {
+    const { id, secret } = await server.token({});
+    const stream = new StreamByHand(`${server.http.url}/graphql/stream`);
+    const { token } = await stream.reserve(bearer(secret));
+    return { id, secret, stream, token, opened: await stream.connect(token, bearer(secret)) };
+  };
+
+  test('ends each of its operations before the next event, and takes no other', async () => {
+    const { id, secret, stream, token, opened } = await connect();
+    await stream.send(token, ask('1', watch), bearer(secret));
+    await opened.readUntil('changes');
+    await server.revoke(id);
+    await server.plane.launch('one');
+    const text = await opened.readUntil('event: complete');
+    expect(text).toContain('"code":"UNAUTHENTICATED"');
+    expect(text).not.toContain('QUEUED');
+    expect((await stream.send(token, ask('2'), bearer(secret))).status).toBe(401);
+    opened.leave();
+  });
+
+  test('is closed within a minute when nothing goes on on it', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    const { id, opened } = await connect();
+    await server.revoke(id);
+    vi.advanceTimersByTime(60_000);
+    // Nothing of the sort comes: it reads to the end.
+    expect(await opened.readUntil('event: next')).not.toContain('event: next');
+  });
 });
