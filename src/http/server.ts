@@ -77,7 +77,10 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     }
   };
 
+  let stopping = false;
   const server = createServer((request, response) => {
+    // A client keeps its connection for a next request; one that was answered is over when the server is.
+    response.once('close', () => setImmediate(() => stopping && server.closeIdleConnections()));
     answer(request, response).catch((error: unknown) => {
       const refusal = error instanceof HttpError ? error : failed(error, log);
       if (response.headersSent) {
@@ -96,6 +99,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     url,
     stop: async () => {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      stopping = true;
       for (const stop of openStreams) stop();
       server.closeIdleConnections();
       const force = setTimeout(() => server.closeAllConnections(), stopMs);
