@@ -74,8 +74,8 @@ export const limits = {
   templateMs: 250,
   schemaCompileMs: 2000,
   schemaCheckMs: 250,
-  /** For the templates and schemas of all that is admitted together; after that each may take no longer than… */
-  admissionMs: 500,
+  /** For the templates and schemas of all that share a transaction; after that each may take no longer than… */
+  sharedMs: 500,
   /** …this: plenty for any that does not run away. */
   hurriedMs: 10,
   configErrors: 100,

@@ -31,7 +31,7 @@ export async function admit(
   admissions: readonly Admission[],
 ): Promise<AdmissionOutcome[]> {
   const outcomes = new Map<number, AdmissionOutcome>();
-  const budget = new TimeBudget(limits.admissionMs, limits.hurriedMs);
+  const budget = new TimeBudget(limits.sharedMs, limits.hurriedMs);
   await answerRepeated(db, epoch, admissions, outcomes);
   const { planned, debounced } = await planAdmissions(db, catalog, admissions, budget, outcomes);
   if (debounced.length > 0) {

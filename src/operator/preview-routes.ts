@@ -37,7 +37,7 @@ export function createRoutePreview(db: Database): Configuration['previewRoutes']
     const jobIds = saved.map(({ jobId }) => jobId);
     const names = await readJobNames(db, jobIds);
     const jobs = await catalog.load(db, draft ? [draft.job] : [], jobIds);
-    const budget = new TimeBudget(limits.admissionMs, limits.hurriedMs);
+    const budget = new TimeBudget(limits.sharedMs, limits.hurriedMs);
     const previews: RoutePreview[] = [];
     for (const route of saved) {
       await setImmediate();

@@ -49,7 +49,7 @@ async function replayEvent(
   const jobs = await catalog.load(db, [], [...new Set(routes.map(({ jobId }) => jobId))]);
   const byId = new Map(jobs.map((job) => [job.id, job]));
   const open = routes.filter(({ name }) => !row.launchedRoutes.includes(name));
-  const fan = inTime(new TimeBudget(limits.admissionMs, limits.hurriedMs), () => fanOut(stored, open, byId));
+  const fan = inTime(new TimeBudget(limits.sharedMs, limits.hurriedMs), () => fanOut(stored, open, byId));
   if ('kind' in fan) return fan;
   const outcome = await transaction(db, async (tx) => {
     const before = await lockEvent(tx, id);

@@ -91,7 +91,7 @@ async function unblock(
       unblocked.push(...ready);
     }
     again = false;
-    const inputs = await renderInputs(tx, unblocked, builder.freshEnds, builder.spawnedEnds);
+    const inputs = await renderInputs(tx, unblocked, builder);
     for (const task of unblocked) {
       const rendered = inputs.get(task.id);
       if (rendered && 'failure' in rendered) {

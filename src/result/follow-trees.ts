@@ -71,7 +71,7 @@ async function unblock(tx: Queryable, builder: TransitionBuilder, over: readonly
   );
   const { unblocked, failed } = resolveByCounts(waiting, ({ runId }, step) => counts.find(runId, step));
   for (const { task, steps } of failed) builder.failBlocked(task, dependencyFailed(steps));
-  const inputs = await renderInputs(tx, unblocked, builder.freshEnds, builder.spawnedEnds);
+  const inputs = await renderInputs(tx, unblocked, builder);
   for (const task of unblocked) {
     const rendered = inputs.get(task.id);
     if (rendered && 'failure' in rendered) builder.failBlocked(task, inputTemplateFailed(rendered.failure));

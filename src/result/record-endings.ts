@@ -46,7 +46,7 @@ export async function recordEndings(tx: Queryable, endings: readonly AttemptEndi
   const { rows: spawned, delays, refused } = await spawnTasks(tx, all.flatMap(spawning), runs);
   const decided = refused.size === 0 ? all : all.filter(({ row }) => !refused.has(row.taskId));
 
-  const builder = new TransitionBuilder();
+  const builder = new TransitionBuilder({ repeatsAlone: endings.length > 1 });
   builder.addSpawned(spawned, delays);
   const late = decided.filter(({ decision }) => decision.answer === 'APPLIED' && decision.late);
   const places =

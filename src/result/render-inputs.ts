@@ -2,7 +2,9 @@ import type { Queryable } from '../db/pool.ts';
 import { toPublicId } from '../domain/ids.ts';
 import type { StepDefinition } from '../domain/job-definition.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
-import { renderTemplate, runContext } from '../domain/template.ts';
+import { limits } from '../domain/limits.ts';
+import { type Rendered, renderTemplate, runContext } from '../domain/template.ts';
+import { BudgetSpent, TimeBudget, withinBudget } from '../domain/time-bound.ts';
 import type { RunTask } from './read-run-tasks.sql.ts';
 import { readSpawnedTasks, type SpawnedList } from './read-spawned-tasks.sql.ts';
 
@@ -48,12 +50,20 @@ export interface FreshEnd {
   errorCode: string | null;
 }
 
-/** Renders the inputs of steps whose dependencies are over; keyed by task. Spawned tasks have their input already. */
+interface Ends {
+  freshEnds: readonly FreshEnd[];
+  spawnedEnds: ReadonlySet<string>;
+  repeatsAlone: boolean;
+}
+
+/**
+ * Renders the inputs of steps whose dependencies are over; keyed by task. Spawned tasks have their input already. All
+ * share a bound of time: past it a slow one has failed, or throws BudgetSpent where each end is recorded again alone.
+ */
 export async function renderInputs(
   tx: Queryable,
   tasks: readonly RunTask[],
-  fresh: readonly FreshEnd[],
-  spawnedEnds: ReadonlySet<string>,
+  { freshEnds: fresh, spawnedEnds, repeatsAlone }: Ends,
 ): Promise<Map<string, RenderedInput>> {
   const launched = tasks.filter((task) => !task.spawned);
   if (launched.length === 0) return new Map();
@@ -89,14 +99,29 @@ export async function renderInputs(
     ]),
   );
 
+  const budget = new TimeBudget(limits.sharedMs, limits.hurriedMs);
   return new Map(
     launched.map((task): [string, RenderedInput] => {
       const template = templates.get(task.runId)?.get(task.step) ?? null;
       if (template === null) return [task.id, { input: null }];
-      const rendered = renderTemplate(template, contexts.get(task.runId) ?? {});
+      const rendered = renderWithin(budget, template, contexts.get(task.runId) ?? {}, repeatsAlone);
       return [task.id, rendered.ok ? { input: { value: rendered.value } } : { failure: rendered.message }];
     }),
   );
+}
+
+function renderWithin(
+  budget: TimeBudget,
+  template: Json,
+  context: Record<string, unknown>,
+  repeatsAlone: boolean,
+): Rendered {
+  try {
+    return withinBudget(budget, () => renderTemplate(template, context));
+  } catch (error) {
+    if (!(error instanceof BudgetSpent) || repeatsAlone) throw error;
+    return { ok: false, message: error.message };
+  }
 }
 
 async function readEnds(tx: Queryable, runs: readonly RunRow[]): Promise<Omit<FreshEnd, 'taskId'>[]> {

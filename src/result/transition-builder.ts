@@ -30,10 +30,16 @@ export class TransitionBuilder {
   readonly stepCounts = new StepCounts();
   /** Runs whose steps are to be counted when all is written. */
   readonly uncounted: string[] = [];
+  /** Whether what fails now is done again, each end in a transaction of its own. */
+  readonly repeatsAlone: boolean;
   readonly #ended = new Map<string, EndedTask[]>();
   readonly #statuses = new Map<string, TaskStatus>();
   readonly #unblocked = new Map<string, number>();
   readonly #spawned = new Map<string, { total: number; blocked: number }>();
+
+  constructor({ repeatsAlone = false } = {}) {
+    this.repeatsAlone = repeatsAlone;
+  }
 
   addDecision(row: AttemptRow, report: Report | null, decision: Decision, place: Place | undefined): void {
     if (decision.answer !== 'APPLIED') return;

@@ -103,6 +103,39 @@ test('events share it too: one whose routes get no time is not stored', async ()
   expect(await plane.rows('select id from runplane.events')).toHaveLength(stored.length);
 });
 
+const squares = { $map: { $eval: 'range(0, 90000)' }, 'each(y)': 1 };
+const endless = { $map: { $eval: 'range(0, 90000)' }, 'each(x)': squares };
+const failures = (): Promise<{ step: string; message: string }[]> =>
+  plane.rows(
+    `select step, error_message as message from runplane.tasks where error_code = 'INPUT_TEMPLATE_FAILED' order by step`,
+  );
+
+test('results that make slow templates render share it: each is recorded by itself then, and holds up no other', async () => {
+  await plane.job('slow', ['a', { name: 'next', agent: 'a', dependsOn: ['a'], input: endless }]);
+  await plane.job('quick', ['a', { name: 'next', agent: 'a', dependsOn: ['a'], input: { x: 1 } }]);
+  for (const job of ['slow', 'slow', 'slow', 'slow', 'quick']) await plane.launch(job);
+  const claimed = await plane.claim(['a']);
+  const outcomes = await plane.services.results.reportResults(
+    claimed.map((one) => ({ ...plane.credentials(one), status: 'COMPLETED' })),
+  );
+  expect(outcomes).toMatchObject(claimed.map(() => ({ outcome: 'APPLIED' })));
+  const messages = (await failures()).map(({ message }) => message);
+  expect(messages).toHaveLength(4);
+  expect(messages).toEqual(messages.map(() => expect.stringMatching(/longer than 250 ms/)));
+  expect((await plane.claim(['a'])).map(({ input }) => input)).toEqual([{ x: 1 }]);
+});
+
+test('one result that makes many slow templates render does so within a time', async () => {
+  const next = ['b', 'c', 'd', 'e'].map((name) => ({ name, agent: 'a', dependsOn: ['a'], input: endless }));
+  await plane.job('slow', ['a', ...next]);
+  await plane.launch('slow');
+  const [first] = await plane.claim(['a']);
+  expect(await plane.report(first as never, { status: 'COMPLETED' })).toMatchObject({ outcome: 'APPLIED' });
+  const messages = (await failures()).map(({ message }) => message);
+  expect(messages).toHaveLength(4);
+  expect(messages[3]).toMatch(/longer than 10 ms, which were left after other slow ones/);
+});
+
 test('a label may be called like a method of objects', async () => {
   await plane.launch('one', { labels: [{ key: 'toString', value: 'x' }] });
   const { matched } = (await plane.services.actions.cancelRuns(
