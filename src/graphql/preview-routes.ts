@@ -1,5 +1,5 @@
 import { isInvalidInput } from '../domain/problems.ts';
-import type { RoutePreview } from '../operator/types.ts';
+import type { RoutePreview } from '../operator/preview-types.ts';
 import { builder } from './builder.ts';
 import { badUserInput } from './errors.ts';
 import { needs } from './needs.ts';

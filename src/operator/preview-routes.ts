@@ -10,9 +10,10 @@ import { applyRoute, loadRoutes, type RouteDefinition, type StoredEvent } from '
 import { inTime } from '../intake/in-time.ts';
 import { JobCatalog, type LaunchableJob } from '../intake/job-catalog.ts';
 import { parseEvent } from '../intake/parse-event.ts';
+import type { RoutePreview } from './preview-types.ts';
 import { findIds, isNotFound } from './rows.ts';
 import { routeKind } from './save-route.ts';
-import type { Configuration, RoutePreview, SaveRouteInput } from './types.ts';
+import type { Configuration, SaveRouteInput } from './types.ts';
 
 /** A route to try: what is known of it without the job that it names, or why it could not even be saved. */
 interface Draft {

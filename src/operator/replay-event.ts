@@ -22,7 +22,8 @@ import {
 } from '../intake/stored-events.sql.ts';
 import type { ActionsContext } from './act.ts';
 import { appendAudit } from './audit.ts';
-import type { Actions, Actor, ReplayEventOutcome } from './types.ts';
+import type { ReplayEventOutcome } from './repeat-types.ts';
+import type { Actions, Actor } from './types.ts';
 
 export const createEventReplay = (
   context: ActionsContext & { epoch: string },

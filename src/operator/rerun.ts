@@ -27,7 +27,8 @@ import type { ActionsContext } from './act.ts';
 import { appendAudit } from './audit.ts';
 import { insertRerun, type OldRun, readOldRun, readOldTasks } from './insert-rerun.sql.ts';
 import { planRerun, type RerunTask } from './plan-rerun.ts';
-import type { Actions, Actor, RerunInput, RerunOutcome } from './types.ts';
+import type { RerunInput, RerunOutcome } from './repeat-types.ts';
+import type { Actions, Actor } from './types.ts';
 
 interface RerunRequest {
   runId: string;

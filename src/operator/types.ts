@@ -1,19 +1,12 @@
 import type { StepCondition } from '../domain/job-definition.ts';
-import type { JsonObject } from '../domain/json.ts';
-import type {
-  IdempotencyConflict,
-  IllegalState,
-  InvalidInput,
-  NotFound,
-  RunConfigValidationInvalid,
-  Unavailable,
-} from '../domain/problems.ts';
+import type { IllegalState, InvalidInput, NotFound } from '../domain/problems.ts';
 import type { Backoff } from '../domain/retry-policy.ts';
 import type { RunStatus, TaskStatus } from '../domain/status.ts';
-import type { LaunchRunSuccess, PublishEventSuccess } from '../intake/types.ts';
 import type { DeadLetterFilter } from '../read/dead-letters.ts';
 import type { RunFilter } from '../read/run-filter.ts';
 import type { TaskFilter } from '../read/task-filter.ts';
+import type { PreviewInput, RoutePreview } from './preview-types.ts';
+import type { ReplayEventOutcome, RerunInput, RerunOutcome } from './repeat-types.ts';
 
 /** Who acts, as the audit log records it. */
 export interface Actor {
@@ -142,29 +135,6 @@ export type SavePoolOutcome = SaveOutcome<'SavePoolSuccess'>;
 export type SaveRouteOutcome = SaveOutcome<'SaveRouteSuccess'>;
 export type DeleteOutcome = DeleteSuccess | NotFound | IllegalState;
 
-export interface PreviewInput {
-  topic: string;
-  payload: unknown;
-  /** A route that is not saved, or not so; in place of the saved one of its name. */
-  draft?: SaveRouteInput | null;
-}
-/** What a route would make of a message. */
-export interface RoutePreview {
-  route: string;
-  job: string;
-  /** What it gives; null where a template fails. */
-  launch: {
-    config: JsonObject;
-    customer: string | null;
-    labels: Record<string, string>;
-    serialKey: string | null;
-    estimatedTokens: number | null;
-    priority: number;
-  } | null;
-  /** Why it would not launch; null: it would. */
-  problem: string | null;
-}
-
 /**
  * Changes of what the product is configured to do. A save replaces the whole object, is idempotent by name and raises
  * the version by one when something changed; so do pausing and resuming, which a save leaves alone. Every change
@@ -208,32 +178,6 @@ export interface BulkSuccess {
 export type TaskActionOutcome = TaskActionSuccess | NotFound | IllegalState | InvalidInput;
 export type RunActionOutcome = RunActionSuccess | NotFound | IllegalState | InvalidInput;
 export type BulkOutcome = BulkSuccess | InvalidInput;
-
-export interface RerunInput {
-  runId: string;
-  /** Default true. */
-  onlyFailed?: boolean | null;
-  idempotencyKey?: string | null;
-  /** In place of the old run's. */
-  config?: unknown;
-  /** Of all tasks that run; default 100 above what each had. */
-  priority?: number | null;
-}
-export type RerunOutcome =
-  | LaunchRunSuccess
-  | RunConfigValidationInvalid
-  | NotFound
-  | IllegalState
-  | IdempotencyConflict
-  | InvalidInput
-  | Unavailable;
-
-export type ReplayEventOutcome =
-  | PublishEventSuccess
-  | NotFound
-  | IdempotencyConflict
-  | InvalidInput
-  | Unavailable;
 
 export interface BulkInput<Filter> {
   filter: Filter;

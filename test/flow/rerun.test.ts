@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { JobStepInput, RerunInput } from '../../src/operator/types.ts';
+import type { RerunInput } from '../../src/operator/repeat-types.ts';
+import type { JobStepInput } from '../../src/operator/types.ts';
 import { actor, ControlPlane } from '../support/control-plane.ts';
 
 let plane: ControlPlane;
