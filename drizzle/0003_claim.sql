@@ -562,21 +562,22 @@ BEGIN
   -- where somebody moved the first one meanwhile, or where one before them waits on: its run is held, or it has no room.
   -- OFFSET 0: a lease is looked up, since a join could go through all of them.
   taken AS (
-    SELECT g.agent_id, g.priority_key, g.turn, g.rank, g.task_id, g.run_id, g.sequence, g.attempts FROM gone g
+    SELECT g.agent_id, g.priority_key, g.turn, g.rank AS first_rank, g.rank, g.task_id, g.run_id, g.sequence, g.attempts FROM gone g
     UNION ALL
-    SELECT s.agent_id, t.priority * -1, NULL, s.rank, s.task_id, s.run_id, s.sequence, s.attempts
-      FROM unnest(v_places, v_tasks) c(place, task_id) JOIN runplane.serial_tasks s ON s.task_id = c.task_id JOIN runplane.tasks t ON t.id = s.task_id
+    SELECT s.agent_id, f.priority_key, f.turn, f.rank, s.rank, s.task_id, s.run_id, s.sequence, s.attempts
+      FROM unnest(v_places, v_tasks) c(place, task_id) JOIN runplane.serial_tasks s ON s.task_id = c.task_id
+      CROSS JOIN LATERAL (
+        SELECT g.priority_key, g.turn, g.rank FROM gone g JOIN runplane.serial_tasks k ON k.task_id = g.task_id
+         WHERE k.agent_id = s.agent_id AND k.serial_key = s.serial_key OFFSET 0) f
      WHERE c.place IS NULL
-       AND EXISTS (
-         SELECT FROM gone g JOIN runplane.serial_tasks f ON f.task_id = g.task_id
-          WHERE f.agent_id = s.agent_id AND f.serial_key = s.serial_key)
        AND NOT EXISTS (
          SELECT FROM runplane.serial_tasks b JOIN runplane.tasks u ON u.id = b.task_id
           WHERE b.agent_id = s.agent_id AND b.serial_key = s.serial_key AND b.rank < s.rank AND b.task_id <> ALL (v_tasks)
             AND NOT EXISTS (SELECT FROM runplane.leases l WHERE l.task_id = b.task_id OFFSET 0)
             AND NOT EXISTS (SELECT FROM runplane.delayed_tasks d WHERE d.available_at = u.available_at AND d.task_id = b.task_id))),
+  -- Those of a key stay together and in its order, whatever their own priorities.
   numbered AS (
-    SELECT g.*, row_number() OVER (ORDER BY g.priority_key, g.turn, g.rank) AS n FROM taken g),
+    SELECT g.*, row_number() OVER (ORDER BY g.priority_key, g.turn, g.first_rank, g.rank) AS n FROM taken g),
   leased AS (
     INSERT INTO runplane.leases (attempt_id, task_id, run_id, agent_id, claim_seq, number, sequence, worker_id, claim_key, pool_id,
                                  estimated_tokens, lease_seconds, started_at, expires_at, timeout_at)

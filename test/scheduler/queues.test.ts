@@ -246,6 +246,22 @@ describe('an agent that is claimed by serial key', () => {
     expect((await plane.claim(['batch'], 10)).map(({ runId }) => runId)).toEqual([later]);
   });
 
+  it('in the order of the key, whatever priority they have of their own', async () => {
+    await prepare();
+    const [lower, , , higher] = await Promise.all(
+      launched.map(async (runId) => {
+        const [task] = await plane.rows<{ id: string }>('select id from runplane.tasks where run_id = $1', [
+          runId,
+        ]);
+        return task?.id as string;
+      }),
+    );
+    await plane.services.actions.setTaskPriority({ taskId: higher as string, priority: 100 }, actor);
+    await plane.services.actions.setTaskPriority({ taskId: lower as string, priority: -100 }, actor);
+    const claimed = await plane.claim(['batch'], 5);
+    expect(claimed.map(({ runId }) => runId)).toEqual([2, 4, 0, 1, 3].map((n) => launched[n]));
+  });
+
   it('waits for the first of the key, and for each in between, while somebody else holds it', async () => {
     await prepare();
     const [, second, , third] = launched;
