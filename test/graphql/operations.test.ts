@@ -8,7 +8,7 @@ import { schema } from './client.ts';
 const root = new URL('../../', import.meta.url);
 const filesOf = (folder: string, ending: string) =>
   readdirSync(new URL(folder, root), { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith(ending) && !file.includes('node_modules'))
+    .filter((file) => file.endsWith(ending) && !/node_modules|\.venv/.test(file))
     .map((file) => `${folder}${file}`)
     .sort();
 const read = (path: string) => readFileSync(new URL(path, root), 'utf8');
@@ -33,6 +33,10 @@ describe('the operations of our own clients', () => {
   test.each(files)('%s is what the schema serves', (file) => {
     expect(faults(read(file))).toEqual([]);
   });
+});
+
+test.each(filesOf('examples/', '.graphql'))('%s is what the schema serves', (file) => {
+  expect(faults(read(file))).toEqual([]);
 });
 
 /** Documents within other texts: blocks of GraphQL, and bodies of requests. */
