@@ -4,6 +4,7 @@ import {
   readEventsSince,
 } from './changelog/attempt-events/read-events.sql.ts';
 import { createChangeLog } from './changelog/change-log.ts';
+import { keysOfChange, keysOfEvent } from './changelog/interest.ts';
 import { LogReader } from './changelog/log-reader.ts';
 import { readSince } from './changelog/read-changes.sql.ts';
 import { Signal } from './changelog/signal.ts';
@@ -99,12 +100,14 @@ export async function startServices(options: ServicesOptions): Promise<Services>
   const reader = new LogReader({
     db,
     readSince: (snapshot) => readSince(db, snapshot),
+    keysOf: keysOfChange,
     onSignal: (listener) => signal.onChange(listener),
     onError: (error) => onError(error, 'change log reader'),
   });
   const eventReader = new LogReader<LoggedEvent, EventScope>({
     db,
     readSince: (snapshot, scopes) => readEventsSince(db, snapshot, scopes),
+    keysOf: keysOfEvent,
     onSignal: (listener) => signal.onChange(listener, 'attemptEvents'),
     onError: (error) => onError(error, 'attempt event reader'),
   });

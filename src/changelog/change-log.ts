@@ -6,6 +6,7 @@ import { ScopeEnd } from './attempt-events/scope-end.ts';
 import { readChangePage } from './change-page.ts';
 import { encodeCursor, type Position } from './cursor.ts';
 import { matchesRun, matchesTask } from './filters.ts';
+import { interestInEvents, interestInRuns, interestInTasks } from './interest.ts';
 import type { LogReader } from './log-reader.ts';
 import { LongPolls } from './long-polls.ts';
 import { type LoggedChange, readPage } from './read-changes.sql.ts';
@@ -42,6 +43,7 @@ export function createChangeLog({ db, reader, eventReader, epoch }: ChangeLogOpt
       new Subscription({
         ...stream,
         after,
+        interest: interestInTasks(filter),
         select: (change) => (matchesTask(filter, change) ? toTaskChange(change) : null),
         end: filter.runIds ? new RunsEnd(db, filter.runIds) : null,
       }),
@@ -49,19 +51,22 @@ export function createChangeLog({ db, reader, eventReader, epoch }: ChangeLogOpt
       new Subscription({
         ...stream,
         after,
+        interest: interestInRuns(filter),
         select: (change) => (matchesRun(filter, change) ? toRunChange(change) : null),
         end: filter.ids ? new RunsEnd(db, filter.ids) : null,
       }),
     taskChangePage: (filter, { waitMs, clientGone, ...page }) => {
       const matches = (change: LoggedChange): boolean => matchesTask(filter, change);
+      const interest = interestInTasks(filter);
       return polls.run(waitMs, clientGone, (end) =>
-        readChangePage({ ...log, ...page, matches, toChange: toTaskChange }, end),
+        readChangePage({ ...log, ...page, interest, matches, toChange: toTaskChange }, end),
       );
     },
     runChangePage: (filter, { waitMs, clientGone, ...page }) => {
       const matches = (change: LoggedChange): boolean => matchesRun(filter, change);
+      const interest = interestInRuns(filter);
       return polls.run(waitMs, clientGone, (end) =>
-        readChangePage({ ...log, ...page, matches, toChange: toRunChange }, end),
+        readChangePage({ ...log, ...page, interest, matches, toChange: toRunChange }, end),
       );
     },
     attemptEvents: async (of, after) => {
@@ -69,6 +74,7 @@ export function createChangeLog({ db, reader, eventReader, epoch }: ChangeLogOpt
       return new Subscription<LoggedEvent, AttemptEvent, EventScope>({
         reader: eventReader,
         scope,
+        interest: interestInEvents(scope),
         readPage: (position, snapshot) => readEventPage(db, scope, position, snapshot),
         epoch,
         after,

@@ -9,6 +9,7 @@ import {
   maxOpen,
   type Position,
 } from './cursor.ts';
+import type { Interest } from './interest.ts';
 import type { LiveSubscriber, LogReader } from './log-reader.ts';
 import { type LoggedChange, readPage } from './read-changes.sql.ts';
 import { endOf, horizonOf, openIn } from './snapshot.ts';
@@ -21,6 +22,7 @@ export interface ChangePageOptions<Change> {
   /** Null: from the oldest change that is kept. */
   after: string | null;
   first: number;
+  interest: Interest;
   matches: (change: LoggedChange) => boolean;
   toChange: (change: LoggedChange) => Change;
 }
@@ -43,7 +45,7 @@ export async function readChangePage<Change>(
   let position = given ?? logStart;
   for (;;) {
     const arrival = new Arrival(matches);
-    const snapshot = await reader.join(arrival, null);
+    const snapshot = await reader.join(arrival, null, options.interest);
     try {
       if (given === null) throw expired(epoch, snapshot, 'of another database (or of before a restore)');
       if (position.xid > endOf(snapshot)) throw expired(epoch, snapshot, 'ahead of this database');

@@ -1,15 +1,19 @@
 import type { Database } from '../db/pool.ts';
+import type { Interest } from './interest.ts';
+import { InterestGroups } from './interest-groups.ts';
 import { horizonOf, readSnapshot } from './snapshot.ts';
 
 export interface LiveSubscriber<Entry> {
-  /** What became visible since the subscriber joined or was called last. Transactions before the horizon are over. */
-  push(entries: readonly Entry[], horizon: bigint): void;
+  /** What may concern it of what became visible since it joined or was called last; the same list for all of one interest. */
+  push(entries: readonly Entry[]): void;
 }
 
 export interface LogReaderOptions<Entry, Scope> {
   db: Database;
   /** What committed since a snapshot, of what the scopes ask for, and the snapshot up to which that goes. */
   readSince: (snapshot: string, scopes: Iterable<Scope>) => Promise<{ snapshot: string; entries: Entry[] }>;
+  /** By these it is found who is concerned with an entry. */
+  keysOf: (entry: Entry) => readonly string[];
   /** Calls back after commits; answers how to stop that. */
   onSignal: (listener: () => void) => () => void;
   onError: (error: unknown) => void;
@@ -18,8 +22,10 @@ export interface LogReaderOptions<Entry, Scope> {
 /** The one reader of a log in a process: feeds all subscribers from one statement, and reads only for them. */
 export class LogReader<Entry, Scope = null> {
   readonly #options: LogReaderOptions<Entry, Scope>;
-  readonly #subscribers = new Map<LiveSubscriber<Entry>, Scope>();
+  readonly #subscribers = new Map<LiveSubscriber<Entry>, { scope: Scope; interest: Interest }>();
+  readonly #groups: InterestGroups<Entry, LiveSubscriber<Entry>>;
   #snapshot = '';
+  #horizon = 0n;
   #reading: Promise<void> | null = null;
   #again = false;
   /** How often somebody joined. */
@@ -28,6 +34,7 @@ export class LogReader<Entry, Scope = null> {
 
   constructor(options: LogReaderOptions<Entry, Scope>) {
     this.#options = options;
+    this.#groups = new InterestGroups(options.keysOf);
     this.#unsubscribe = options.onSignal(() => {
       if (this.#subscribers.size > 0) this.read().catch(options.onError);
     });
@@ -35,23 +42,33 @@ export class LogReader<Entry, Scope = null> {
 
   stop(): void {
     this.#unsubscribe();
-    this.#subscribers.clear();
+    for (const subscriber of [...this.#subscribers.keys()]) this.leave(subscriber);
+  }
+
+  /** Transactions before it are over, and what they wrote was pushed. */
+  get horizon(): bigint {
+    return this.#horizon;
   }
 
   /**
    * Joins a subscriber and answers the snapshot that it joined at: what that one sees is history, everything else of its
    * scope will be pushed.
    */
-  async join(subscriber: LiveSubscriber<Entry>, scope: Scope): Promise<string> {
+  async join(subscriber: LiveSubscriber<Entry>, scope: Scope, interest: Interest): Promise<string> {
     await this.read();
     // No await from here on: between the snapshot and the joining nothing is pushed.
-    this.#subscribers.set(subscriber, scope);
+    this.leave(subscriber);
+    this.#subscribers.set(subscriber, { scope, interest });
+    this.#groups.add(subscriber, interest);
     this.#joined++;
     return this.#snapshot;
   }
 
   leave(subscriber: LiveSubscriber<Entry>): void {
+    const joined = this.#subscribers.get(subscriber);
+    if (!joined) return;
     this.#subscribers.delete(subscriber);
+    this.#groups.delete(subscriber, joined.interest);
   }
 
   /**
@@ -74,17 +91,22 @@ export class LogReader<Entry, Scope = null> {
       const { snapshot, entries } =
         this.#subscribers.size === 0
           ? { snapshot: await readSnapshot(db), entries: [] }
-          : await readSince(this.#snapshot, this.#subscribers.values());
+          : await readSince(this.#snapshot, scopesOf(this.#subscribers.values()));
       if (joined !== this.#joined) {
         // Somebody who joined meanwhile was told the old snapshot, and nobody asked for what is of its scope.
         this.#again = true;
         return;
       }
       this.#snapshot = snapshot;
-      const horizon = horizonOf(snapshot);
-      for (const subscriber of this.#subscribers.keys()) subscriber.push(entries, horizon);
+      this.#horizon = horizonOf(snapshot);
+      for (const [own, members] of this.#groups.concerned(entries))
+        for (const subscriber of members) subscriber.push(own);
     } finally {
       this.#reading = null;
     }
   }
+}
+
+function* scopesOf<Scope>(subscribers: Iterable<{ scope: Scope }>): Generator<Scope> {
+  for (const { scope } of subscribers) yield scope;
 }

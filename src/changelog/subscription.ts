@@ -1,4 +1,5 @@
 import { limits } from '../domain/limits.ts';
+import { type Batch, batchOf } from './batch.ts';
 import {
   CursorError,
   decodeCursor,
@@ -10,6 +11,7 @@ import {
   logStart,
   type Position,
 } from './cursor.ts';
+import type { Interest } from './interest.ts';
 import type { LiveSubscriber, LogReader } from './log-reader.ts';
 import { endOf, horizonOf } from './snapshot.ts';
 import type { StreamEnd } from './stream-end.ts';
@@ -18,6 +20,7 @@ import type { Changes } from './types.ts';
 export interface SubscriptionOptions<Entry, Change, Scope> {
   reader: LogReader<Entry, Scope>;
   scope: Scope;
+  interest: Interest;
   readPage: (after: Position, snapshot: string) => Promise<LogPage<Entry>>;
   epoch: string;
   after: string | null;
@@ -49,11 +52,9 @@ export class Subscription<Entry, Change, Scope = null>
   #position: Position;
   #mode: 'START' | 'BACKLOG' | 'LIVE' = 'START';
   #joinedAt = '';
-  #buffer: Change[] = [];
-  #bufferedBytes = 0;
+  #buffer: Batch<Change>[] = [];
   #overflowed = false;
   #behindSince: number | null = null;
-  #horizon = 0n;
   #endBegun = false;
   #greeted = false;
   #lastMessage = performance.now();
@@ -71,24 +72,26 @@ export class Subscription<Entry, Change, Scope = null>
     return this;
   }
 
-  push(entries: readonly Entry[], horizon: bigint): void {
-    if (!this.#overflowed) {
-      for (const entry of entries) {
-        this.#options.end?.follow(entry);
-        const selected = this.#options.select(entry);
-        if (selected === null) continue;
-        this.#buffer.push(selected);
-        this.#bufferedBytes += JSON.stringify(selected).length;
-      }
-      this.#horizon = horizon;
-      if (this.#buffer.length > limits.streamBufferEvents || this.#bufferedBytes > limits.streamBufferBytes) {
+  push(entries: readonly Entry[]): void {
+    const { end, select, reader } = this.#options;
+    if (end) for (const entry of entries) end.follow(entry);
+    const batch = batchOf(entries, select);
+    if (batch.changes.length > 0 && !this.#overflowed) {
+      this.#buffer.push(batch);
+      if (this.#isFull) {
         this.#overflowed = true;
         this.#behindSince ??= performance.now();
-        this.#emptyBuffer();
-        this.#options.reader.leave(this);
+        this.#buffer = [];
+        reader.leave(this);
       }
     }
     this.#wake?.();
+  }
+
+  get #isFull(): boolean {
+    const events = this.#buffer.reduce((sum, { changes }) => sum + changes.length, 0);
+    const bytes = this.#buffer.reduce((sum, batch) => sum + batch.bytes, 0);
+    return events > limits.streamBufferEvents || bytes > limits.streamBufferBytes;
   }
 
   async next(): Promise<IteratorResult<Changes<Change>>> {
@@ -113,7 +116,7 @@ export class Subscription<Entry, Change, Scope = null>
     this.#closed = true;
     this.#options.reader.leave(this);
     this.#options.end?.leave();
-    this.#emptyBuffer();
+    this.#buffer = [];
     this.#wake?.();
     return Promise.resolve({ done: true, value: undefined });
   }
@@ -122,7 +125,7 @@ export class Subscription<Entry, Change, Scope = null>
     const { after } = this.#options;
     await this.#join();
     if (after === null) {
-      this.#position = { xid: this.#horizon, id: 0 };
+      this.#position = { xid: horizonOf(this.#joinedAt), id: 0 };
       this.#mode = 'LIVE';
       await this.#beginEnd();
       return;
@@ -145,9 +148,9 @@ export class Subscription<Entry, Change, Scope = null>
   /** From here on live changes are buffered; what was before is read from the log. */
   async #join(): Promise<void> {
     this.#overflowed = false;
-    this.#joinedAt = await this.#options.reader.join(this, this.#options.scope);
-    this.#horizon = horizonOf(this.#joinedAt);
-    if (this.#closed) this.#options.reader.leave(this);
+    const { reader, scope, interest } = this.#options;
+    this.#joinedAt = await reader.join(this, scope, interest);
+    if (this.#closed) reader.leave(this);
   }
 
   async #fallBack(): Promise<void> {
@@ -181,19 +184,16 @@ export class Subscription<Entry, Change, Scope = null>
   }
 
   #takeLive(): Changes<Change> | null {
-    this.#position = later(this.#position, { xid: this.#horizon, id: 0 });
+    this.#position = later(this.#position, { xid: this.#options.reader.horizon, id: 0 });
     const due = !this.#greeted || performance.now() - this.#lastMessage > keepAliveMs;
-    if (this.#buffer.length === 0 && !due) return null;
-    const changes = this.#emptyBuffer();
-    this.#behindSince = null;
-    return { cursor: this.#cursor(this.#position), caughtUp: true, changes };
-  }
-
-  #emptyBuffer(): Change[] {
-    const changes = this.#buffer;
+    const [first, ...more] = this.#buffer;
+    if (!first && !due) return null;
     this.#buffer = [];
-    this.#bufferedBytes = 0;
-    return changes;
+    this.#behindSince = null;
+    const cursor = this.#cursor(this.#position);
+    if (first && more.length === 0) return first.message(cursor);
+    const changes = [first, ...more].flatMap((batch) => batch?.changes ?? []);
+    return { cursor, caughtUp: true, changes };
   }
 
   async #waitForChange(): Promise<void> {

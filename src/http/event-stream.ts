@@ -23,10 +23,8 @@ export async function answerAsEventStream(
   if (response.destroyed) stop();
   writer.open();
   try {
-    for await (const { result, cursor } of results) {
-      await writer.write(
-        `event: next\n${cursor === null ? '' : `id: ${cursor}\n`}data: ${JSON.stringify(result)}\n\n`,
-      );
+    for await (const { cursor, json } of results) {
+      await writer.write(`event: next\n${cursor === null ? '' : `id: ${cursor}\n`}data: ${json}\n\n`);
     }
   } finally {
     openStreams.delete(stop);

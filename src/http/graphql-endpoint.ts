@@ -13,6 +13,7 @@ import { createJsonAnswers } from './json-answers.ts';
 import { type Execution, OperationResults } from './operation-results.ts';
 import { answerCors } from './origins.ts';
 import { cannotExecute, type PreparedOperation, prepareOperation } from './prepared-operation.ts';
+import { operationKey } from './shared-results.ts';
 import { SingleConnections } from './single-connection.ts';
 import { StreamCap } from './stream-cap.ts';
 import type { TrustedDocuments } from './trusted-documents.ts';
@@ -81,6 +82,7 @@ export function createGraphQLEndpoint({
     if (!document || !definition || errors.length > 0) throw cannotExecute(errors);
     return {
       definition,
+      key: operationKey(request, context.viewer),
       args: {
         schema,
         document,

@@ -8,16 +8,13 @@ import {
   OperationTypeNode,
 } from 'graphql';
 import { cannotExecute } from './prepared-operation.ts';
+import { executedOnce, StreamedResult } from './shared-results.ts';
 import { findVariableFaults } from './variable-faults.ts';
-
-export interface StreamedResult {
-  result: ExecutionResult;
-  /** Position in the change log that a client resumes after; null: the stream has none. */
-  cursor: string | null;
-}
 
 export interface Execution {
   args: ExecutionArgs;
+  /** Equal for operations that get the same from an event. */
+  key: string;
   definition: OperationDefinitionNode;
   /** Turns whatever an iterator or resolver threw into what a client may see. */
   maskError: (error: unknown) => GraphQLError;
@@ -58,8 +55,12 @@ export class OperationResults implements AsyncIterableIterator<StreamedResult, u
     try {
       const event = await this.#nextEvent();
       if (this.#ended || !event || event.done) return await this.return();
-      const result = await execute({ ...this.#execution.args, rootValue: event.value });
-      return { done: false, value: { result: this.#masked(result), cursor: cursorOf(event.value) } };
+      const { args, key } = this.#execution;
+      const value = await executedOnce(event.value, key, async () => {
+        const result = await execute({ ...args, rootValue: event.value });
+        return new StreamedResult(this.#masked(result), cursorOf(event.value));
+      });
+      return this.#ended ? await this.return() : { done: false, value };
     } catch (error) {
       return this.#last({ errors: [this.#execution.maskError(error)] });
     }
@@ -96,7 +97,7 @@ export class OperationResults implements AsyncIterableIterator<StreamedResult, u
 
   #last(result: ExecutionResult): IteratorYieldResult<StreamedResult> {
     void this.return();
-    return { done: false, value: { result, cursor: null } };
+    return { done: false, value: new StreamedResult(result, null) };
   }
 
   #masked(result: ExecutionResult): ExecutionResult {

@@ -1,4 +1,5 @@
-import type { OperationResults, StreamedResult } from './operation-results.ts';
+import type { OperationResults } from './operation-results.ts';
+import type { StreamedResult } from './shared-results.ts';
 
 type Result = StreamedResult['result'];
 

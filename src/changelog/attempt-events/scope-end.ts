@@ -1,5 +1,6 @@
 import type { Database } from '../../db/pool.ts';
 import { isTerminal, type RunStatus, type TaskStatus } from '../../domain/status.ts';
+import { interestInRun } from '../interest.ts';
 import type { LiveSubscriber, LogReader } from '../log-reader.ts';
 import type { LoggedChange } from '../read-changes.sql.ts';
 import type { StreamEnd } from '../stream-end.ts';
@@ -27,7 +28,7 @@ export class ScopeEnd implements StreamEnd<LoggedEvent>, LiveSubscriber<LoggedCh
   async begin(wake: () => void): Promise<void> {
     this.#wake = wake;
     // Joined before it is asked, so that no end falls between.
-    await this.#changes.join(this, null);
+    await this.#changes.join(this, null, interestInRun(this.#scope.runId));
     if (await isOver(this.#db, this.#scope)) this.#reached = true;
   }
 

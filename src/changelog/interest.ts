@@ -1,0 +1,57 @@
+import type { EventScope, LoggedEvent } from './attempt-events/read-events.sql.ts';
+import type { LoggedChange } from './read-changes.sql.ts';
+import type { RunChangeFilter, TaskChangeFilter } from './types.ts';
+
+/** What a subscriber may be concerned with. Who gives the same name asks for exactly the same, and shares what is found. */
+export interface Interest {
+  name: string;
+  /** It is concerned only with entries that have one of these keys; null: with any. */
+  keys: readonly string[] | null;
+}
+
+const keyOf = {
+  run: (id: string): string => `run ${id}`,
+  task: (id: string): string => `task ${id}`,
+  attempt: (id: string): string => `attempt ${id}`,
+  correlation: (id: string): string => `correlation ${id}`,
+};
+
+export const keysOfChange = ({ runId, taskId, correlationId }: LoggedChange): string[] => [
+  keyOf.run(runId),
+  keyOf.correlation(correlationId),
+  ...(taskId === null ? [] : [keyOf.task(taskId)]),
+];
+
+export const keysOfEvent = ({ runId, taskId, attemptId }: LoggedEvent): string[] => [
+  keyOf.run(runId),
+  keyOf.task(taskId),
+  keyOf.attempt(attemptId),
+];
+
+/** By runs where it names any: a stream of these also follows their ends. */
+export const interestInTasks = (filter: TaskChangeFilter): Interest => ({
+  name: `tasks ${JSON.stringify(filter)}`,
+  keys:
+    filter.runIds?.map(keyOf.run) ??
+    filter.ids?.map(keyOf.task) ??
+    (filter.correlationId == null ? null : [keyOf.correlation(filter.correlationId)]),
+});
+
+export const interestInRuns = (filter: RunChangeFilter): Interest => ({
+  name: `runs ${JSON.stringify(filter)}`,
+  keys:
+    filter.ids?.map(keyOf.run) ??
+    (filter.correlationId == null ? null : [keyOf.correlation(filter.correlationId)]),
+});
+
+export const interestInEvents = (scope: EventScope): Interest => {
+  const { runId, taskId, attemptId } = scope;
+  const key =
+    attemptId === null ? (taskId === null ? keyOf.run(runId) : keyOf.task(taskId)) : keyOf.attempt(attemptId);
+  return { name: `events of ${key}`, keys: [key] };
+};
+
+export const interestInRun = (runId: string): Interest => ({
+  name: `run ${runId}`,
+  keys: [keyOf.run(runId)],
+});
