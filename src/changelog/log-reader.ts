@@ -42,7 +42,7 @@ export class LogReader<Entry, Scope = null> {
 
   stop(): void {
     this.#unsubscribe();
-    for (const subscriber of [...this.#subscribers.keys()]) this.leave(subscriber);
+    for (const subscriber of this.#subscribers.keys()) this.leave(subscriber);
   }
 
   /** Transactions before it are over, and what they wrote was pushed. */

@@ -19,7 +19,7 @@ beforeEach(async () => {
   const { resolve = defaultFieldResolver } = field;
   field.resolve = (source: { toStatus: string }, ...rest) => {
     executed.push(source.toStatus);
-    return resolve(source, ...rest) as unknown;
+    return resolve(source, ...rest);
   };
   server = await startTestServer({ schema });
   await server.plane.agent('a');
