@@ -9,6 +9,16 @@ const clients = [
     check: 'npm run check',
     start: 'npm -s start',
   },
+  {
+    client: 'python-client',
+    install: [
+      'python3 -m venv .venv',
+      '.venv/bin/pip install --disable-pip-version-check -r requirements.txt',
+      '.venv/bin/ariadne-codegen',
+    ],
+    check: '.venv/bin/ruff format --check && .venv/bin/ruff check && .venv/bin/mypy .',
+    start: '.venv/bin/python main.py',
+  },
 ];
 
 describe.each(clients)('$client', ({ client, install, check, start }) => {

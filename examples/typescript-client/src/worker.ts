@@ -3,14 +3,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { request, succeeded } from './client';
 import {
   ClaimDocument,
-  type ClaimMutation,
+  type ClaimedTaskFragment,
   HeartbeatDocument,
   ReportDocument,
   type ReportResultInput,
   TellDocument,
 } from './gql/graphql';
-
-type Assignment = Extract<ClaimMutation['claimTasks'], { assignments: unknown }>['assignments'][number];
 
 /** What an agent is given, and what it gives: how the attempt ended, with usage and cost. */
 export type Agent = (work: {
@@ -39,7 +37,7 @@ export async function work(agent: Agent, stop: AbortSignal): Promise<void> {
   }
 }
 
-async function execute(assignment: Assignment, agent: Agent, stop: AbortSignal): Promise<void> {
+async function execute(assignment: ClaimedTaskFragment, agent: Agent, stop: AbortSignal): Promise<void> {
   const { attemptId, leaseToken, input } = assignment;
   const lease = { attemptId, leaseToken };
   const unwanted = new AbortController();
@@ -65,7 +63,7 @@ async function execute(assignment: Assignment, agent: Agent, stop: AbortSignal):
 
 /** Extends the lease long before it ends, and learns whether the work is still wanted. */
 async function keepLease(
-  { attemptId, leaseToken, leaseSeconds }: Assignment,
+  { attemptId, leaseToken, leaseSeconds }: ClaimedTaskFragment,
   unwanted: AbortController,
   ended: AbortSignal,
 ): Promise<void> {
