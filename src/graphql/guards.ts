@@ -12,7 +12,7 @@ import {
 } from 'graphql';
 import { allScopes, type Scope } from '../domain/credential.ts';
 import type { GraphQLContext } from './context.ts';
-import { lacksScope } from './errors.ts';
+import { lacksScope, unauthenticated } from './errors.ts';
 import { has } from './scopes.ts';
 import { WatchedStream } from './watched-stream.ts';
 
@@ -22,7 +22,8 @@ type Field = GraphQLField<unknown, GraphQLContext>;
  * Puts the scopes on every way into the data, whatever field leads there. What has an id needs READ; so does each
  * question and stream, unless it says something else with `needs`. Without the scope a question or stream is an error, and a
  * field of a command's result is null, so that what committed is answered all the same. Commands refuse with a value
- * and check on their own. A field that is added later is guarded without a word.
+ * and check on their own; only that the credential still stands is looked at for each of them. A field that is added
+ * later is guarded without a word.
  */
 export function guarded(schema: GraphQLSchema): GraphQLSchema {
   const [query, mutation, subscription] = [
@@ -31,9 +32,10 @@ export function guarded(schema: GraphQLSchema): GraphQLSchema {
     schema.getSubscriptionType(),
   ];
   for (const type of Object.values(schema.getTypeMap())) {
-    if (!isObjectType(type) || isIntrospectionType(type) || type === mutation) continue;
+    if (!isObjectType(type) || isIntrospectionType(type)) continue;
     for (const field of Object.values(type.getFields()) as Field[]) {
       if (type === query) guardQuestion(field);
+      else if (type === mutation) guardCommand(field);
       else if (type === subscription) guardStream(field);
       else guardEntrance(type, field);
     }
@@ -47,6 +49,15 @@ function guardQuestion(field: Field): void {
   const resolve = field.resolve ?? defaultFieldResolver;
   field.resolve = (source, args, context, info) => {
     if (!has(context, scope)) throw lacksScope(scope);
+    return resolve(source, args, context, info);
+  };
+}
+
+/** The commands of a request follow each other: those before may have waited long, or revoked the very credential. */
+function guardCommand(field: Field): void {
+  const resolve = field.resolve ?? defaultFieldResolver;
+  field.resolve = async (source, args, context, info) => {
+    if (!(await context.authority.stands())) throw unauthenticated();
     return resolve(source, args, context, info);
   };
 }

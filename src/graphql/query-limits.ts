@@ -14,7 +14,9 @@ import {
   Kind,
   type OperationDefinitionNode,
   OperationTypeNode,
+  SchemaMetaFieldDef,
   type SelectionSetNode,
+  TypeMetaFieldDef,
   type ValueNode,
   visit,
 } from 'graphql';
@@ -210,8 +212,8 @@ class OperationMeasurement {
     if (asked !== null) return asked;
     if (isList) {
       // A batch answers each entry.
-      for (const argument of node.arguments ?? []) {
-        const entries = given(argument.name.value);
+      for (const { name, type } of field?.args ?? []) {
+        const entries = isListType(getNullableType(type)) ? given(name) : null;
         if (entries !== null) return entries;
       }
     }
@@ -236,8 +238,8 @@ class OperationMeasurement {
       case Kind.VARIABLE: {
         const name = value.name.value;
         const byDefault = this.#defaults.get(name);
-        if (!(name in this.#variables) && byDefault) return this.#entries(byDefault);
-        return entriesOfVariable(this.#variables[name]);
+        if (Object.hasOwn(this.#variables, name)) return entriesOfVariable(this.#variables[name]);
+        return byDefault ? this.#entries(byDefault) : null;
       }
       default:
         return null;
@@ -245,7 +247,10 @@ class OperationMeasurement {
   }
 
   #definition(name: string, parent: GraphQLNamedType | null): GraphQLField<unknown, unknown> | null {
-    // __schema and __type are of no type, so their lists count once: the schema is as large as it is.
+    if (parent === this.#schema.getQueryType()) {
+      const introspection = [SchemaMetaFieldDef, TypeMetaFieldDef].find((field) => field.name === name);
+      if (introspection) return introspection;
+    }
     return isObjectType(parent) || isInterfaceType(parent) ? (parent.getFields()[name] ?? null) : null;
   }
 

@@ -23,6 +23,15 @@ export async function admit(
     throw new HttpError(400, 'BAD_REQUEST', 'The Host header names no host.');
   }
   checkOrigin(request, origins, hasSession(request));
+  return identify(request, credentials, rate);
+}
+
+/** Who sends a request, counted as one of theirs. */
+export async function identify(
+  request: IncomingMessage,
+  credentials: Credentials,
+  rate: RequestRate,
+): Promise<Authority> {
   const address = addressOf(request);
   let authority: Authority;
   try {

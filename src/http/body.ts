@@ -4,27 +4,44 @@ import { HttpError } from './http-error.ts';
 
 /** Reads a JSON body, at most 8 MiB of it: the limit holds while reading, not after. */
 export async function readJsonBody(request: IncomingMessage): Promise<{ body: unknown; bytes: number }> {
-  const mediaType = (request.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase();
-  if (mediaType !== 'application/json') {
-    throw new HttpError(415, 'UNSUPPORTED_MEDIA_TYPE', 'Send GraphQL over POST as application/json.');
+  const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = request.headers;
+  if (!/^\s*application\/json\s*(;|$)/i.test(type) || !/^utf-?8$/i.test(charsetOf(type))) {
+    throw notReadable('Send GraphQL over POST as application/json, in UTF-8.');
   }
+  if (encoding.toLowerCase() !== 'identity') throw notReadable('Send the body without a Content-Encoding.');
   if (Number(request.headers['content-length'] ?? 0) > limits.resultBodyBytes) throw tooLarge();
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > limits.resultBodyBytes) throw tooLarge();
-    chunks.push(chunk);
-  }
+  const bytes = await readBytes(request);
   try {
     return {
-      body: JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks))),
-      bytes,
+      body: JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)),
+      bytes: bytes.length,
     };
   } catch {
     throw new HttpError(400, 'BAD_REQUEST', 'The request body is not valid JSON in UTF-8.');
   }
 }
+
+async function readBytes(request: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      bytes += chunk.length;
+      if (bytes > limits.resultBodyBytes) throw tooLarge();
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    // A client that leaves while it sends is no failure of the server.
+    throw request.complete || error instanceof HttpError
+      ? error
+      : new HttpError(400, 'BAD_REQUEST', 'The request body ended too early.');
+  }
+  return Buffer.concat(chunks);
+}
+
+const charsetOf = (type: string): string => /;\s*charset="?([^";\s]*)/i.exec(type)?.[1] ?? 'utf-8';
+
+const notReadable = (message: string): HttpError => new HttpError(415, 'UNSUPPORTED_MEDIA_TYPE', message);
 
 const tooLarge = (): HttpError =>
   new HttpError(413, 'BODY_TOO_LARGE', `The request body is larger than ${limits.resultBodyBytes} bytes.`);

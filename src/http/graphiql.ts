@@ -3,8 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import { gunzipSync, gzip } from 'node:zlib';
-import type { Credentials } from '../domain/credential.ts';
-import { authenticate } from './authentication.ts';
+import { type AdmissionOptions, identify } from './admission.ts';
 import { HttpError } from './http-error.ts';
 import { signInPage } from './sign-in-page.ts';
 
@@ -22,7 +21,7 @@ interface Page {
  * it needs no other server, and the browser executes nothing but them.
  */
 export function createGraphiQL(
-  credentials: Credentials,
+  admission: AdmissionOptions,
 ): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
   let editor: Promise<Page> | null = null;
   let signIn: Promise<Page> | null = null;
@@ -31,16 +30,19 @@ export function createGraphiQL(
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       throw new HttpError(405, 'METHOD_NOT_ALLOWED', 'GET the page.', { headers: { allow: 'GET, HEAD' } });
     }
-    const signedIn = await isSignedIn(request, credentials);
+    const signedIn = await isSignedIn(request, admission);
     // Nine megabytes, which most processes never send.
     const page = await (signedIn ? (editor ??= renderEditor()) : (signIn ??= toPage(signInPage)));
     sendPage(request, response, signedIn ? 200 : 401, page);
   };
 }
 
-async function isSignedIn(request: IncomingMessage, credentials: Credentials): Promise<boolean> {
+async function isSignedIn(
+  request: IncomingMessage,
+  { credentials, rate }: AdmissionOptions,
+): Promise<boolean> {
   try {
-    return (await authenticate(request, credentials)).viewer.signedIn;
+    return (await identify(request, credentials, rate)).viewer.signedIn;
   } catch (error) {
     if (error instanceof HttpError && error.status === 401) return false;
     throw error;

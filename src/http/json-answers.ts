@@ -41,6 +41,8 @@ export function createJsonAnswers(schema: GraphQLSchema, log: ErrorLog): AnswerA
   });
   return async (request, response, answer) => {
     const { query, operationName, variables, extensions } = answer.prepared.request;
+    // Both paths are the same here.
+    request.url = request.url?.replace(/^\/graphql\/stream\b/, '/graphql');
     if (request.method === 'POST')
       Object.assign(request, { body: { query, operationName, variables, extensions } });
     await yoga.handle(request, response, answer);

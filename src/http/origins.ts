@@ -18,11 +18,14 @@ const refusedOrigin = (why: string): HttpError => new HttpError(403, 'CSRF_REFUS
 export function checkOrigin(request: IncomingMessage, policy: OriginPolicy, hasSession: boolean): void {
   const { origin } = request.headers;
   const site = request.headers['sec-fetch-site'];
-  if (origin === undefined && site === undefined) return;
+  const silent = origin === undefined && site === undefined;
   const listed = origin !== undefined && policy.origins.has(origin);
-  if (policy.authenticationOff && !listed && !isLoopback(hostOf(request))) {
+  // A page that an attacker's name loaded from here reads from it without a word of where it is from.
+  const mayBePage = !silent || request.method === 'GET' || request.method === 'HEAD';
+  if (policy.authenticationOff && mayBePage && !listed && !isLoopback(hostOf(request))) {
     throw refusedOrigin('Without authentication, browsers may use this server under a loopback name only.');
   }
+  if (silent) return;
   const own = site === undefined ? isOwnOrigin(request) : site === 'same-origin' || site === 'none';
   if (own || (listed && !hasSession)) return;
   throw refusedOrigin('Pages of other sites may not send requests to this server.');
@@ -62,8 +65,10 @@ function isOwnOrigin({ headers }: IncomingMessage): boolean {
     : false;
 }
 
-const hostOf = ({ headers }: IncomingMessage): string =>
-  new URL(`http://${headers.host ?? 'localhost'}/`).hostname;
+function hostOf({ headers }: IncomingMessage): string {
+  const url = `http://${headers.host ?? 'localhost'}/`;
+  return URL.canParse(url) ? new URL(url).hostname : '';
+}
 
 const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '[::1]' || (isIPv4(host) && host.startsWith('127.'));

@@ -43,7 +43,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   };
   const graphql = createGraphQLEndpoint({ ...options, admission, openStreams });
 
-  const graphiql = createGraphiQL(credentials);
+  const graphiql = createGraphiQL(admission);
 
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     switch (pathOf(request)) {

@@ -16,16 +16,15 @@ export async function answerSession(
 ): Promise<void> {
   // Nobody's page signs somebody in or out of ours.
   checkOrigin(request, origins, true);
+  // Where nobody is asked for a credential, nobody needs a session.
+  const needed = !credentials.none.viewer.signedIn;
+  if (needed) rate.take(addressOf(request));
   switch (request.method) {
     case 'POST': {
       const token = bearerToken(request) ?? (await tokenInBody(request));
       const session = await orUnavailable(credentials.openSession(token));
       if (session) setCookie(request, response, session.cookie, session.seconds);
-      // Where nobody is asked for a credential, nobody needs a session.
-      else if (!credentials.none.viewer.signedIn) {
-        rate.take(addressOf(request));
-        throw unauthenticated();
-      }
+      else if (needed) throw unauthenticated();
       break;
     }
     case 'DELETE': {

@@ -11,8 +11,8 @@ const forms: Record<KeyType, (text: string) => boolean> = {
   uuid: (text) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text),
   integer: (text) => /^-?\d{1,15}$/.test(text),
   decimal: (text) => /^-?\d{1,40}(\.\d{1,40})?$/.test(text),
-  // Milliseconds since 1970.
-  time: (text) => /^-?\d{1,15}$/.test(text),
+  // Milliseconds since 1970: nothing listed is older.
+  time: (text) => /^\d{1,15}$/.test(text),
   text: isStorable,
 };
 

@@ -45,6 +45,30 @@ describe('an API token', () => {
     expect((await created(secret, {})).scope).toBe('ADMIN');
   });
 
+  test('that ends in the middle of a request does nothing more, whatever was asked for behind it', async () => {
+    const { id, secret } = await server.token({ scopes: ['ADMIN', 'LAUNCH'] });
+    const { body } = await server.send(
+      `mutation($id: ID!) {
+         revokeApiToken(id: $id) { __typename }
+         createApiToken(input: { name: "afterlife", scopes: [ADMIN] }) { __typename }
+         launchRun(input: { job: "a" }) { __typename } }`,
+      bearer(secret),
+      { id },
+    );
+    expect(body.data).toEqual({
+      revokeApiToken: { __typename: 'DeleteSuccess' },
+      createApiToken: null,
+      launchRun: null,
+    });
+    expect(body.errors?.map(({ extensions }) => extensions.code)).toEqual([
+      'UNAUTHENTICATED',
+      'UNAUTHENTICATED',
+    ]);
+    expect(await server.plane.rows(`select id from runplane.api_tokens where name = 'afterlife'`)).toEqual(
+      [],
+    );
+  });
+
   test('is stored without its secret, which is shown once', async () => {
     const { id, secret } = await server.token({ name: 'once', expiresAt: new Date('2100-01-01') });
     const secretPart = secret.split('_').slice(2).join('_');

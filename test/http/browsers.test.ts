@@ -64,17 +64,28 @@ describe('a request that a browser sends', () => {
 
   test('from a page loaded under a name that an attacker made lead here is refused without authentication', async () => {
     await start();
-    const rebound = { host: 'evil.example', 'sec-fetch-site': 'same-origin' };
     const { request } = await import('node:http');
-    const status = await new Promise((resolve, reject) => {
-      const sent = request(server.url, { method: 'POST', headers: { ...json, ...rebound } }, (response) => {
-        response.resume();
-        resolve(response.statusCode);
+    const statusOf = (method: string, path: string, headers: object) =>
+      new Promise((resolve, reject) => {
+        const sent = request(
+          `${server.url}${path}`,
+          { method, headers: { ...json, host: 'evil.example', ...headers } },
+          (response) => {
+            response.resume();
+            resolve(response.statusCode);
+          },
+        );
+        sent.on('error', reject);
+        sent.end(method === 'POST' ? question : undefined);
       });
-      sent.on('error', reject);
-      sent.end(question);
-    });
-    expect(status).toBe(403);
+    expect(await statusOf('POST', '', { 'sec-fetch-site': 'same-origin' })).toBe(403);
+    expect(await statusOf('POST', '', { host: 'no host', origin: 'http://evil.example' })).not.toBe(500);
+    // Browsers send nothing that tells of the page with what it reads from its own name without TLS.
+    const read = `?query=${encodeURIComponent('{ viewer { name } }')}`;
+    expect(await statusOf('GET', read, {})).toBe(403);
+    expect(await statusOf('GET', `/stream${read}`, { accept: 'text/event-stream' })).toBe(403);
+    expect(await statusOf('GET', read, { host: 'localhost' })).toBe(200);
+    expect(await statusOf('POST', '', {})).toBe(200);
     expect((await post({ 'sec-fetch-site': 'same-origin' })).status).toBe(200);
   });
 });
@@ -131,6 +142,35 @@ describe('a program', () => {
     const response = await post({ ...one, 'content-type': type }, body);
     expect(response.status).toBe(415);
     expect(await codeOf(response)).toBe('UNSUPPORTED_MEDIA_TYPE');
+  });
+
+  test.each([
+    [{ 'content-encoding': 'gzip' }],
+    [{ 'content-type': 'application/json; charset=utf-16' }],
+    [{ 'content-type': 'application/json, text/plain' }],
+  ])('cannot send a body that is not what it is read as: %o', async (headers) => {
+    await start({ credentials });
+    const response = await post({ ...one, ...headers });
+    expect(response.status).toBe(415);
+    expect(await codeOf(response)).toBe('UNSUPPORTED_MEDIA_TYPE');
+  });
+
+  test('may name the encoding that JSON has', async () => {
+    await start({ credentials });
+    for (const type of ['Application/JSON; charset="UTF-8"', 'application/json;charset=utf-8'])
+      expect((await post({ ...one, 'content-type': type, 'content-encoding': 'identity' })).status).toBe(200);
+  });
+
+  test('gets JSON on both paths where it accepts streams too', async () => {
+    await start({ credentials });
+    for (const path of ['', '/stream', '/stream?x=1']) {
+      const response = await fetch(`${server.url}${path}`, {
+        method: 'POST',
+        headers: { ...json, ...one, accept: 'text/event-stream, application/json' },
+        body: question,
+      });
+      expect(await response.json()).toEqual({ data: { viewer: { name: 'local' } } });
+    }
   });
 });
 

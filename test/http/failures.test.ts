@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { startTestServer, type TestServer } from '../support/server.ts';
@@ -96,4 +98,19 @@ describe.each([
     expect(await send(query)).toContain('errors');
     expect(logged).toEqual([]);
   });
+});
+
+test('a client that leaves while it sends is no failure of the server', async () => {
+  const { hostname, port } = new URL(server.url);
+  const socket = connect(Number(port), hostname);
+  socket.write(
+    'POST /graphql HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{',
+  );
+  // It reads the body now.
+  await once(socket, 'data');
+  socket.resetAndDestroy();
+  await once(socket, 'close');
+  // The end of the connection is seen before what comes later.
+  expect(await post('application/json')('{ __typename }')).toContain('Query');
+  expect(logged).toEqual([]);
 });

@@ -101,6 +101,28 @@ const beyond: [string, string, object, string, object][] = [
     'QUERY_TOO_EXPENSIVE',
     { limit: limits.queryCost, actual: 1 + 1000 * (3 + 200) },
   ],
+  [
+    'a page whose variable is named as something that every object has',
+    'query($constructor: Int = 200) { runs(first: $constructor) { nodes { tasks(first: $constructor) { nodes { id status agent { name } usage { totalTokens } } } } } }',
+    {},
+    'QUERY_TOO_EXPENSIVE',
+    { limit: limits.queryCost, actual: 2 + 200 * (2 + 200 * 6) },
+  ],
+  [
+    'lists of lists with a number that is not how many they have',
+    `{ assets(first: 200) { nodes { ${'lineage(direction: BOTH, depth: 1) { upstream { '.repeat(4)}id${' } }'.repeat(4)} } } }`,
+    {},
+    'QUERY_TOO_EXPENSIVE',
+    // assets, nodes, 200 × (lineage, 10 × (upstream, lineage, 10 × …))
+    { limit: limits.queryCost, actual: 2 + 200 * (1 + 10 * (2 + 10 * (2 + 10 * (2 + 10 * 2)))) },
+  ],
+  [
+    'introspections',
+    `{ ${times(20, (i) => `a${i}: __schema { types { fields { args { type { name kind ofType { name kind ofType { name kind } } } name description } } } }`)} }`,
+    {},
+    'QUERY_TOO_EXPENSIVE',
+    { limit: limits.queryCost, actual: 20 * (1 + (1 + 10 * (1 + 10 * (1 + 10 * 11)))) },
+  ],
   ['more by fragments of fragments', doubling(), {}, 'QUERY_TOO_EXPENSIVE', { limit: limits.queryCost }],
 ];
 

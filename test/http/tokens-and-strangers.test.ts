@@ -83,6 +83,20 @@ describe('a token', () => {
     expect((await post(one)).status).toBe(200);
   });
 
+  test('cannot be guessed, nor sessions be opened, faster at the doors of pages', async () => {
+    await start({ credentials, access: { requestsPerMinute: 3 } });
+    const at = (path: string, headers: Record<string, string>, method = 'GET') =>
+      fetch(`${server.http.url}${path}`, { method, headers });
+    for (let i = 0; i < 3; i++) expect((await at('/graphiql', one)).status).toBe(200);
+    expect((await at('/graphiql', one)).status).toBe(429);
+    const guessed = { authorization: 'Bearer guessed' };
+    expect((await at('/graphiql', guessed)).status).toBe(401);
+    expect((await at('/session', guessed, 'POST')).status).toBe(401);
+    expect((await at('/session', { cookie: 'runplane_session=guessed' }, 'DELETE')).status).toBe(204);
+    expect((await at('/graphiql', guessed)).status).toBe(429);
+    for (const method of ['POST', 'DELETE']) expect((await at('/session', one, method)).status).toBe(429);
+  });
+
   test('may have so many streams open, and another when one is closed', async () => {
     await start({ credentials, access: { streamsPerToken: 2 } });
     const watch = JSON.stringify({ query: 'subscription { taskStatusChanged { cursor } }' });

@@ -123,6 +123,22 @@ describe('pages of tasks', () => {
     expect(new Set(seen).size).toBe(seen.length);
   });
 
+  test.each(['AVAILABLE_ASC', 'FINISHED_DESC', 'PRIORITY_DESC', 'CREATED_DESC'] as const)(
+    'in order %s refuse what somebody made of a cursor, or go on from there',
+    async (order) => {
+      const { edges } = await read.tasks.list({}, order, { first: 1 });
+      const parts = JSON.parse(Buffer.from(edges[0]?.cursor ?? '', 'base64url').toString()) as unknown[];
+      for (const forged of ['-999999999999999', '999999999999999', '-1', '0', '1e5', '', 'x', 1, null]) {
+        const after = Buffer.from(JSON.stringify(parts.with(2, forged))).toString('base64url');
+        const page = read.tasks.list({}, order, { first: 1, after });
+        await page.then(
+          ({ edges: found }) => expect(found.length).toBeLessThanOrEqual(1),
+          (error: unknown) => expect(error).toMatchObject({ code: 'INVALID_CURSOR' }),
+        );
+      }
+    },
+  );
+
   test('between two cursors hold what lies between them', async () => {
     const ask: Ask = (page) => read.tasks.list({ customers: ['odd'] }, 'CREATED_ASC', page);
     const { edges } = await ask({ first: 20 });
