@@ -117,6 +117,7 @@ async function start(
       schema: buildSchema(),
       log,
       notReady: () => notReady(services),
+      horizonStall: () => services.horizon.stall,
       credentials: services.credentials,
       access: {
         ...config.access,

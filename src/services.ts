@@ -4,6 +4,7 @@ import {
   readEventsSince,
 } from './changelog/attempt-events/read-events.sql.ts';
 import { createChangeLog } from './changelog/change-log.ts';
+import { HorizonWatch } from './changelog/horizon-watch.ts';
 import { keysOfChange, keysOfEvent } from './changelog/interest.ts';
 import { LogReader } from './changelog/log-reader.ts';
 import { readSince } from './changelog/read-changes.sql.ts';
@@ -74,6 +75,7 @@ export interface Services {
   apiTokens: ApiTokens;
   credentials: Credentials;
   changeLog: ChangeLog;
+  horizon: HorizonWatch;
   /** Claims nothing more and hands back what is not done; what clients ask is still answered. */
   drain(): Promise<void>;
   stop(): Promise<void>;
@@ -111,6 +113,8 @@ export async function startServices(options: ServicesOptions): Promise<Services>
     onSignal: (listener) => signal.onChange(listener, 'attemptEvents'),
     onError: (error) => onError(error, 'attempt event reader'),
   });
+  const horizon = new HorizonWatch({ db, log, onError: (error) => onError(error, 'horizon watch') });
+  horizon.start();
   const intake = createIntake({ db, installation, onCommit });
   const results = new ResultRecorder({ db, secretKey: installation.secretKey, onCommit });
   const attemptEvents = new AttemptEventRecorder({
@@ -194,12 +198,14 @@ export async function startServices(options: ServicesOptions): Promise<Services>
     configuration: createConfiguration({ db, onCommit }),
     actions: createActions({ db, onCommit, epoch: installation.epoch }),
     changeLog,
+    horizon,
     apiTokens: createApiTokens({ db, onRevoked: (id) => credentials?.forget(id) }),
     credentials: credentials ?? authenticationOff,
     drain,
     stop: async () => {
       await drain();
       await Promise.all([intake.drained(), results.drained(), attemptEvents.drained(), credentials?.stop()]);
+      await horizon.stop();
       reader.stop();
       eventReader.stop();
       await signal.stop();

@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { HorizonStall } from '../changelog/horizon-watch.ts';
 import type { Credentials } from '../domain/credential.ts';
 import { errors } from '../errors.ts';
 import type { AdmissionOptions } from './admission.ts';
 import type { OpenStreams } from './event-stream.ts';
 import { createGraphiQL } from './graphiql.ts';
 import { createGraphQLEndpoint, type GraphQLEndpointOptions } from './graphql-endpoint.ts';
+import { answerHealth, type Health } from './health.ts';
 import { HttpError } from './http-error.ts';
 import { RequestRate } from './request-rate.ts';
 import { answerSession } from './session.ts';
@@ -18,6 +20,8 @@ export interface HttpServerOptions extends Omit<GraphQLEndpointOptions, 'openStr
   version: string;
   /** Why the server is not ready for work; empty when it is. */
   notReady: () => Promise<string[]>;
+  /** That cursors of streams do not move on; null when they do. */
+  horizonStall: () => HorizonStall | null;
 }
 
 export interface HttpServer {
@@ -45,6 +49,12 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
 
   const graphiql = createGraphiQL(admission);
 
+  const health = (): Health => ({
+    version: options.version,
+    uptimeSeconds: Math.floor((performance.now() - started) / 1000),
+    horizonStall: options.horizonStall(),
+  });
+
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     switch (pathOf(request)) {
       case '/graphql':
@@ -56,11 +66,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
       case '/session':
         return answerSession(request, response, admission);
       case '/healthz':
-        return sendJson(response, 200, {
-          status: 'ok',
-          version: options.version,
-          uptimeSeconds: Math.floor((performance.now() - started) / 1000),
-        });
+        return sendJson(response, 200, await answerHealth(request, health(), admission));
       case '/readyz': {
         const reasons = await options.notReady();
         return sendJson(response, reasons.length === 0 ? 200 : 503, { ready: reasons.length === 0, reasons });

@@ -6,7 +6,7 @@ import { newUuid, toPublicId } from '../../src/domain/ids.ts';
 import { leaseToken } from '../../src/domain/lease-token.ts';
 import type { JobStepInput, RetryPolicyInput, SaveAgentInput } from '../../src/operator/types.ts';
 import type { AttemptEventInput, ReportResultInput, ReportResultOutcome } from '../../src/result/types.ts';
-import { type Services, startServices } from '../../src/services.ts';
+import { type Log, type Services, startServices } from '../../src/services.ts';
 import { connectionTo } from './connection.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
 import { expectInvariants } from './invariants.ts';
@@ -31,6 +31,8 @@ export interface ControlPlaneOptions {
   database?: TestDatabase;
   /** Default: off. */
   authentication?: AuthenticationOptions;
+  /** Default: what is no error is not written. */
+  notices?: Pick<Log, 'info' | 'warn'>;
 }
 
 /** The services of a process on a database of its own, with short words for what tests do all the time. */
@@ -55,7 +57,7 @@ export class ControlPlane {
       authentication: options.authentication ?? null,
       handlers: new Map(Object.entries(options.handlers ?? {})),
       serverName: 'test',
-      log: quiet,
+      log: { ...quiet, ...options.notices },
     });
     return new ControlPlane(database, services);
   }

@@ -1,6 +1,6 @@
 import type { AuthenticationOptions } from '../../src/credentials/credentials.ts';
 import type { CreateApiTokenInput } from '../../src/operator/api-tokens.ts';
-import { startTestServer, type TestServer } from './server.ts';
+import { startTestServer, type TestServer, type TestServerOptions } from './server.ts';
 
 export const adminToken = 'the-token-of-the-administrator';
 
@@ -28,8 +28,10 @@ export const bearer = (token: string): Record<string, string> => ({ authorizatio
 /** A server that asks for credentials. */
 export async function startGuardedServer(
   authentication: Partial<AuthenticationOptions> = {},
+  options: TestServerOptions = {},
 ): Promise<GuardedServer> {
   const server = await startTestServer({
+    ...options,
     authentication: { adminToken, external: null, ...authentication },
   });
   const send: GuardedServer['send'] = async (query, headers = {}, variables = {}) => {

@@ -54,6 +54,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     access: { ...access, ...options.access },
     credentials: options.credentials ?? plane.services.credentials,
     notReady: () => Promise.resolve([]),
+    horizonStall: () => plane.services.horizon.stall,
     createContext: (request) => ({
       services: { ...plane.services, read, server: { version: '0.0.0-test' } },
       ...request,
