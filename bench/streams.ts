@@ -1,0 +1,167 @@
+import http from 'node:http';
+import { fileURLToPath } from 'node:url';
+import { buildSchema, parse } from 'graphql';
+import { createHandler } from 'graphql-sse/lib/use/http';
+import { Repeater } from 'graphql-yoga';
+import { startApp } from '../src/app.ts';
+import { readConfig } from '../src/config.ts';
+import {
+  answer,
+  compareAll,
+  measureOptions,
+  median,
+  type Place,
+  percentile,
+  rounds,
+} from './support/compare.ts';
+import { launch, prepareProduct, startProduct } from './support/product.ts';
+import { createDatabase } from './support/server.ts';
+import { startWatchers } from './support/watchers.ts';
+
+/** One event at a time to many streams of the same subscription, each over a connection of its own. */
+interface StreamsOptions extends Place {
+  by: 'runplane' | 'graphql-sse';
+  streams: number;
+  events: number;
+}
+
+const fields = 'id sequence at taskId runId job step agent fromStatus toStatus';
+const query = `subscription { taskStatusChanged { cursor caughtUp changes { ${fields} } } }`;
+const quiet = {
+  info: () => {},
+  warn: () => {},
+  error: (details: object, text: string) => console.error(text, details),
+};
+
+interface Published {
+  url: string;
+  publish(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Launches, each one change of the status of a task. */
+async function serveProduct(server: string, database: string): Promise<Published> {
+  const url = await createDatabase(server, database);
+  await prepareProduct(url, { slots: null, throttled: false });
+  const settings = { RUNPLANE_PORT: '0', RUNPLANE_ROLES: 'api', DATABASE_URL: url, LOG_LEVEL: 'error' };
+  const app = await startApp({ config: readConfig(settings), log: quiet, onProgress: () => {} });
+  const services = await startProduct(url, null);
+  return {
+    url: `${app.url}/graphql`,
+    publish: () => launch(services, 1, {}),
+    stop: async () => {
+      await services.stop();
+      await app.stop();
+    },
+  };
+}
+
+/** The library alone: the same message from memory, without a database. */
+async function serveLibrary(): Promise<Published> {
+  const schema = buildSchema(`
+    type Change { id: ID sequence: Int at: String taskId: ID runId: ID job: String step: String agent: String fromStatus: String toStatus: String }
+    type Changes { cursor: String caughtUp: Boolean changes: [Change!] }
+    type Query { ok: Boolean }
+    type Subscription { taskStatusChanged: Changes }`);
+  const listeners = new Set<(value: object) => void>();
+  const rootValue = {
+    taskStatusChanged: () =>
+      new Repeater<object>((push, stop) => {
+        const listener = (value: object): void => void push({ taskStatusChanged: value });
+        listeners.add(listener);
+        void stop.then(() => listeners.delete(listener));
+      }),
+  };
+  const handler = createHandler({
+    schema,
+    onSubscribe: (_, { query: source, variables }) => ({
+      schema,
+      rootValue,
+      document: parse(source ?? ''),
+      variableValues: variables,
+      contextValue: undefined,
+    }),
+  });
+  const server = http.createServer((request, response) => void handler(request, response));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  let sequence = 0;
+  const id = '01a22a02-0732-7107-9d97-c2ec95fe58a4';
+  return {
+    url: `http://127.0.0.1:${port}/`,
+    publish: async () => {
+      sequence++;
+      const change = {
+        id: `chg_${id}${sequence}`,
+        sequence,
+        at: new Date().toISOString(),
+        taskId: `task_${id}`,
+        runId: `run_${id}`,
+        job: 'noop',
+        step: 'only',
+        agent: 'noop',
+        fromStatus: null,
+        toStatus: 'ENQUEUED',
+      };
+      const message = { cursor: `c${id}${id}${sequence}`, caughtUp: true, changes: [change] };
+      for (const listener of listeners) listener(message);
+    },
+    stop: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+async function measure({ by, streams, events, server, database }: StreamsOptions): Promise<void> {
+  const served = by === 'runplane' ? await serveProduct(server, database) : await serveLibrary();
+  const before = process.memoryUsage().rss;
+  const watchers = await startWatchers({ url: served.url, query, streams, marker: '"changes":[{' });
+  const open = process.memoryUsage().rss;
+  const waits: number[] = [];
+  const one = async (): Promise<void> => {
+    await served.publish();
+    const start = performance.now();
+    await watchers.told();
+    waits.push(performance.now() - start);
+  };
+  for (let n = 0; n < 5; n++) await one();
+  waits.length = 0;
+  const start = performance.now();
+  for (let n = 0; n < events; n++) await one();
+  const seconds = (performance.now() - start) / 1000;
+  answer({
+    messagesPerSecond: (streams * events) / seconds,
+    allToldMs: median(waits),
+    allToldP99Ms: percentile(waits, 99),
+    kilobytesAStream: (open - before) / streams / 1024,
+  });
+  watchers.stop();
+  await served.stop();
+}
+
+async function main(): Promise<void> {
+  const given = measureOptions<StreamsOptions>();
+  if (given) return measure(given);
+  const streams = Number(process.env.BENCH_STREAMS ?? 1000);
+  const events = Number(process.env.BENCH_EVENTS ?? 100);
+  await compareAll(fileURLToPath(import.meta.url), [
+    {
+      title: `${events} events, one at a time, to ${streams} streams`,
+      figures: [
+        { name: 'messagesPerSecond', unit: 'messages/s' },
+        { name: 'allToldMs', unit: 'ms from the commit until all are told, median' },
+        { name: 'allToldP99Ms', unit: 'ms from the commit until all are told, 99th percentile' },
+        { name: 'kilobytesAStream', unit: 'kB of resident memory a stream' },
+      ],
+      ratios: 'to the first',
+      rounds,
+      subjects: [
+        { label: 'graphql-sse, from memory', options: { by: 'graphql-sse', streams, events } },
+        { label: 'Runplane, from Postgres', options: { by: 'runplane', streams, events } },
+      ],
+    },
+  ]);
+}
+
+await main();
