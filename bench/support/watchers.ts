@@ -48,7 +48,10 @@ async function watch({ url, query, streams, marker }: WatchOptions): Promise<voi
     new Promise((resolve, reject) => {
       const headers = { 'content-type': 'application/json', accept: 'text/event-stream' };
       const request = http.request(url, { method: 'POST', agent, headers }, (response) => {
-        if (response.statusCode !== 200) reject(new Error(`a stream was answered ${response.statusCode}`));
+        if (response.statusCode !== 200) {
+          reject(new Error(`a stream was answered ${response.statusCode}`));
+          return;
+        }
         response.setEncoding('utf8');
         resolve();
         let rest = '';
