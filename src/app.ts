@@ -124,6 +124,7 @@ async function start(
         origins: new Set(config.access.origins),
         trustedDocuments,
         reservationSeconds: limits.reservationSeconds,
+        silentSeconds: limits.silentSeconds,
       },
       createContext: ({ authority, ...request }): GraphQLContext => ({
         services: { ...services, read, server: { version } },

@@ -3,6 +3,8 @@ export const limits = {
   bodyBytes: 1024 * 1024,
   /** Bodies whose every root field is reportResult(s) may be this large. */
   resultBodyBytes: 8 * 1024 * 1024,
+  /** Of bodies that are being sent without a credential, all together. */
+  strangersBodyBytes: 64 * 1024 * 1024,
   /** Of a GraphQL document, and of what its operations ask for. */
   queryTokens: 5000,
   queryDepth: 20,
@@ -56,6 +58,8 @@ export const limits = {
   unsentMessages: 16,
   /** That a client may leave what was sent to it unread. */
   streamUnreadSeconds: 60,
+  /** That a connection may be silent in the middle of a request or an answer. */
+  silentSeconds: 120,
   streamBufferEvents: 256,
   streamBufferBytes: 256 * 1024,
   errorMessageBytes: 8192,

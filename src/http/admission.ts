@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Authority, Credentials } from '../domain/credential.ts';
 import { authenticate, hasSession } from './authentication.ts';
+import type { BodyRoom } from './body.ts';
 import { HttpError } from './http-error.ts';
 import { checkOrigin, type OriginPolicy } from './origins.ts';
 import type { RequestRate } from './request-rate.ts';
@@ -9,6 +10,8 @@ export interface AdmissionOptions {
   credentials: Credentials;
   origins: OriginPolicy;
   rate: RequestRate;
+  /** Of who shows no credential, or not yet. */
+  strangersBodies: BodyRoom;
 }
 
 /** What a caller without a credential is counted by. */

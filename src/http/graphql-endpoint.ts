@@ -36,6 +36,8 @@ export interface HttpAccess {
   streamsPerToken: number;
   /** That a stream of many operations waits for its connection. */
   reservationSeconds: number;
+  /** That a connection may be silent in the middle of a request or an answer. */
+  silentSeconds: number;
   /** The only documents that are executed; null: any. */
   trustedDocuments: TrustedDocuments | null;
 }
@@ -71,6 +73,7 @@ export function createGraphQLEndpoint({
   const preparation = {
     documents: new Documents(schema),
     trusted: access.trustedDocuments,
+    strangersBodies: admission.strangersBodies,
     authenticationOff: origins.authenticationOff,
   };
   const streams = new StreamCap(access.streamsPerToken);

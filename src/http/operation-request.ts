@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { limits } from '../domain/limits.ts';
-import { readJsonBody } from './body.ts';
+import { type BodyRoom, readJsonBody } from './body.ts';
 import { HttpError } from './http-error.ts';
 import { type TrustedDocuments, trustedText } from './trusted-documents.ts';
 
@@ -18,8 +18,9 @@ export interface OperationRequest {
 export async function readOperation(
   request: IncomingMessage,
   trusted: TrustedDocuments | null,
+  room: BodyRoom | null,
 ): Promise<OperationRequest> {
-  const { parameters, bytes } = await readParameters(request);
+  const { parameters, bytes } = await readParameters(request, room);
   const { operationName = null, variables = null, extensions = null } = parameters;
   if (operationName !== null && typeof operationName !== 'string')
     throw bad('operationName must be a string.');
@@ -49,10 +50,11 @@ function textOf(
 
 async function readParameters(
   request: IncomingMessage,
+  room: BodyRoom | null,
 ): Promise<{ parameters: Record<string, unknown>; bytes: number }> {
   switch (request.method) {
     case 'POST': {
-      const { body, bytes } = await readJsonBody(request);
+      const { body, bytes } = await readJsonBody(request, room);
       if (!isObjectOrNull(body) || body === null) {
         throw bad('The request body must be one JSON object; batches are not served.');
       }

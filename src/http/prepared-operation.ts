@@ -8,6 +8,7 @@ import {
 } from 'graphql';
 import type { Authority } from '../domain/credential.ts';
 import { hasSession, requireSignedIn } from './authentication.ts';
+import type { BodyRoom } from './body.ts';
 import type { Documents } from './documents.ts';
 import { HttpError } from './http-error.ts';
 import { checkBodySize, type OperationRequest, readOperation } from './operation-request.ts';
@@ -28,6 +29,7 @@ export interface PreparedOperation {
 export interface PrepareOptions {
   documents: Documents;
   trusted: TrustedDocuments | null;
+  strangersBodies: BodyRoom;
   /** Whether everybody is signed in, by being able to reach the server. */
   authenticationOff: boolean;
 }
@@ -38,9 +40,9 @@ const resultReports = new Set(['reportResult', 'reportResults']);
 export async function prepareOperation(
   request: IncomingMessage,
   authority: Authority,
-  { documents, trusted, authenticationOff }: PrepareOptions,
+  { documents, trusted, strangersBodies, authenticationOff }: PrepareOptions,
 ): Promise<PreparedOperation> {
-  const operation = await readOperation(request, trusted);
+  const operation = await readOperation(request, trusted, authority.viewer.signedIn ? null : strangersBodies);
   const parsed = documents.parse(operation.query);
   const document = parsed instanceof GraphQLError ? null : parsed;
   checkBodySize(operation.bytes, () => document !== null && hasOnlyRootFields(document, resultReports));

@@ -5,6 +5,7 @@ import type { HorizonStall } from '../changelog/horizon-watch.ts';
 import type { Credentials } from '../domain/credential.ts';
 import { errors } from '../errors.ts';
 import type { AdmissionOptions } from './admission.ts';
+import { BodyRoom } from './body.ts';
 import type { OpenStreams } from './event-stream.ts';
 import { createGraphiQL } from './graphiql.ts';
 import { createGraphQLEndpoint, type GraphQLEndpointOptions } from './graphql-endpoint.ts';
@@ -44,6 +45,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     // Without authentication everybody is signed in, by being able to reach the server.
     origins: { origins: access.origins, authenticationOff: credentials.none.viewer.signedIn },
     rate: new RequestRate(access.requestsPerMinute),
+    strangersBodies: new BodyRoom(),
   };
   const graphql = createGraphQLEndpoint({ ...options, admission, openStreams });
 
@@ -99,6 +101,8 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     });
   });
   server.keepAliveTimeout = 65_000;
+  // Who stops to send or to read holds memory. Waits are shorter, and streams say something more often.
+  server.timeout = access.silentSeconds * 1000;
   const url = await listen(server, options);
 
   return {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type AdmissionOptions, addressOf } from './admission.ts';
 import { bearerToken, cookieOf, orUnavailable, sessionCookie, unauthenticated } from './authentication.ts';
-import { readJsonBody } from './body.ts';
+import { type BodyRoom, readJsonBody } from './body.ts';
 import { HttpError } from './http-error.ts';
 import { checkOrigin } from './origins.ts';
 
@@ -12,7 +12,7 @@ import { checkOrigin } from './origins.ts';
 export async function answerSession(
   request: IncomingMessage,
   response: ServerResponse,
-  { credentials, origins, rate }: AdmissionOptions,
+  { credentials, origins, rate, strangersBodies }: AdmissionOptions,
 ): Promise<void> {
   // Nobody's page signs somebody in or out of ours.
   checkOrigin(request, origins, true);
@@ -21,7 +21,7 @@ export async function answerSession(
   if (needed) rate.take(addressOf(request));
   switch (request.method) {
     case 'POST': {
-      const token = bearerToken(request) ?? (await tokenInBody(request));
+      const token = bearerToken(request) ?? (await tokenInBody(request, strangersBodies));
       const session = await orUnavailable(credentials.openSession(token));
       if (session) setCookie(request, response, session.cookie, session.seconds);
       else if (needed) throw unauthenticated();
@@ -41,8 +41,8 @@ export async function answerSession(
   response.end();
 }
 
-async function tokenInBody(request: IncomingMessage): Promise<string> {
-  const { body } = await readJsonBody(request);
+async function tokenInBody(request: IncomingMessage, room: BodyRoom): Promise<string> {
+  const { body } = await readJsonBody(request, room);
   if (typeof body === 'object' && body !== null && 'token' in body && typeof body.token === 'string') {
     return body.token;
   }

@@ -1,4 +1,7 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
+import { limits } from '../../src/domain/limits.ts';
 import { bearerTwo, knownTokens as credentials, bearerOne as one } from '../support/known-tokens.ts';
 
 import { startTestServer, type TestServer, type TestServerOptions } from '../support/server.ts';
@@ -131,4 +134,42 @@ describe('a token', () => {
     second.leave();
     other.leave();
   });
+});
+
+test('a connection that stops in the middle of a request is closed', async () => {
+  await start({ credentials, access: { silentSeconds: 0.1 } });
+  const { hostname, port } = new URL(server.url);
+  const socket = connect(Number(port), hostname);
+  socket.write(
+    'POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{',
+  );
+  await once(socket, 'close');
+});
+
+test('bodies of strangers that never end take up no more than their room, and give it back', async () => {
+  await start({ credentials });
+  const { hostname, port } = new URL(server.url);
+  const chunk = ' '.repeat(limits.resultBodyBytes - 1);
+  const endless = Array.from({ length: limits.strangersBodyBytes / limits.resultBodyBytes }, () => {
+    const socket = connect(Number(port), hostname);
+    socket.on('error', () => {});
+    socket.write(
+      `POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${limits.resultBodyBytes}\r\n\r\n${chunk}`,
+    );
+    return socket;
+  });
+  const report = JSON.stringify({
+    query: 'mutation { extendLeases(leases: []) { state } }',
+    variables: { more: ' '.repeat(1000) },
+  });
+  await expect.poll(async () => (await post({}, report)).status).toBe(429);
+  const refused = await post({}, report);
+  expect(refused.headers.get('retry-after')).toBe('1');
+  expect(await refused.json()).toMatchObject({
+    errors: [{ extensions: { code: 'TOO_MANY_REQUESTS', limit: limits.strangersBodyBytes } }],
+  });
+  // Who is known is not concerned.
+  expect((await post(one)).status).toBe(200);
+  for (const socket of endless) socket.destroy();
+  await expect.poll(async () => (await post({}, report)).status).toBe(200);
 });

@@ -23,6 +23,7 @@ const access: HttpAccess = {
   requestsPerMinute: 0,
   streamsPerToken: 100,
   reservationSeconds: 30,
+  silentSeconds: 120,
   trustedDocuments: null,
 };
 
