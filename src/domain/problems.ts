@@ -54,9 +54,12 @@ export const invalidInput = (field: string | null, message: string): InvalidInpu
   message,
   field,
 });
+/** Names that are there are no longer; what else is asked for may have any length. */
+const quotedCharacters = 200;
+
 export const notFound = (what: string, name: string): NotFound => ({
   kind: 'NotFound',
-  message: `There is no ${what} ${JSON.stringify(name)}.`,
+  message: `There is no ${what} ${JSON.stringify(name.length > quotedCharacters ? `${name.slice(0, quotedCharacters)}…` : name)}.`,
 });
 
 /** Thrown by the parsers of the edge, caught by the service that called them and returned as its value. */

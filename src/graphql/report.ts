@@ -99,7 +99,10 @@ const ReportResultInput = builder.inputType('ReportResultInput', {
     confidence: t.float({ description: '0 to 1.' }),
     traceId: t.string({ description: 'W3C trace id of the work.' }),
     externalRunId: t.string({ description: 'Id of the run in the system that did the work.' }),
-    materializations: t.field({ type: [MaterializationInput], description: 'What it produced.' }),
+    materializations: t.field({
+      type: [MaterializationInput],
+      description: 'What it produced: at most 1,000, each partition of an asset once.',
+    }),
     spawn: t.field({
       type: [SpawnTaskInput],
       description:

@@ -3,6 +3,7 @@ import { limits } from '../domain/limits.ts';
 import type { ErrorCode } from '../errors.ts';
 import { findExceededLimit } from '../graphql/query-limits.ts';
 import { HttpError } from './http-error.ts';
+import { withoutValues } from './without-values.ts';
 
 type Variables = Readonly<Record<string, unknown>>;
 
@@ -80,4 +81,4 @@ const nestedTooDeep = (): GraphQLError =>
   new GraphQLError('The document is nested too deep.', { extensions: { code: 'GRAPHQL_PARSE_FAILED' } });
 
 const withCode = ({ message, nodes, source, positions }: GraphQLError, code: ErrorCode): GraphQLError =>
-  new GraphQLError(message, { nodes, source, positions, extensions: { code } });
+  new GraphQLError(withoutValues(message), { nodes, source, positions, extensions: { code } });

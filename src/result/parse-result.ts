@@ -1,6 +1,8 @@
 import { digestFields } from '../domain/digest.ts';
 import { checkJson, type Json, repairText } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
+import { refuseTooMany } from '../domain/names.ts';
+import { InvalidInputError } from '../domain/problems.ts';
 import type { ErrorKind } from '../domain/retry-policy.ts';
 import { parseNumber } from '../domain/scalars.ts';
 import type { ResultStatus } from '../domain/status.ts';
@@ -54,6 +56,7 @@ export function parseReport(
   });
   const error = input.status === 'FAILED' ? parseError(input.error) : null;
   const spawn = parseSpawn(input.spawn, input.status);
+  const materializations = parseMaterializations(input.materializations ?? []);
   const content = {
     status: input.status,
     output: output.value,
@@ -62,13 +65,13 @@ export function parseReport(
     confidence: input.confidence == null ? null : parseNumber(input.confidence, 'confidence', 0, 1),
     traceId: parseOptionalName(input.traceId, 'traceId'),
     externalRunId: parseOptionalName(input.externalRunId, 'externalRunId'),
-    materializations: (input.materializations ?? []).map(parseMaterialization),
+    materializations: materializations.value,
     spawn: spawn.value,
   };
   return {
     ...content,
     attemptId,
-    sanitized: output.repaired || spawn.repaired || (error?.repaired ?? false),
+    sanitized: output.repaired || spawn.repaired || materializations.repaired || (error?.repaired ?? false),
     digest: digestFields({
       ...content,
       usage: content.usage.map((u) => ({ ...u, at: u.at?.toISOString() ?? null })),
@@ -98,14 +101,29 @@ function parseError(input: ExecutionErrorInput | null | undefined): {
   };
 }
 
-function parseMaterialization(input: MaterializationInput, index: number): Materialization {
-  const at = `materializations[${index}]`;
-  return {
-    assetKey: parseName(input.assetKey, `${at}.assetKey`),
-    partition: parseOptionalName(input.partition, `${at}.partition`),
-    metadata: checkJson(input.metadata ?? null, `${at}.metadata`, {
+/** An attempt produces a partition of an asset once: of two, one would be lost. */
+function parseMaterializations(inputs: readonly MaterializationInput[]): {
+  value: Materialization[];
+  repaired: boolean;
+} {
+  refuseTooMany(inputs, 'materializations', limits.batch);
+  const seen = new Set<string>();
+  let repaired = false;
+  const value = inputs.map((input, i): Materialization => {
+    const at = `materializations[${i}]`;
+    const metadata = checkJson(input.metadata ?? null, `${at}.metadata`, {
       repair: true,
       maxBytes: limits.metadataBytes,
-    }).value,
-  };
+    });
+    repaired ||= metadata.repaired;
+    const assetKey = parseName(input.assetKey, `${at}.assetKey`);
+    const partition = parseOptionalName(input.partition, `${at}.partition`);
+    const identity = JSON.stringify([assetKey, partition]);
+    if (seen.has(identity)) {
+      throw new InvalidInputError(at, `${at} has the assetKey and partition of one before it.`);
+    }
+    seen.add(identity);
+    return { assetKey, partition, metadata: metadata.value };
+  });
+  return { value, repaired };
 }

@@ -12,7 +12,7 @@ import {
 import type { LockedRun } from './lock-runs.sql.ts';
 import type { SpawnedTask } from './parse-spawn.ts';
 import { insertSpawned, readAgentIds, readSpawners, readWaits } from './spawn-tasks.sql.ts';
-import { addStepWaits, countSteps, readStepCounts } from './step-counts.sql.ts';
+import { addStepWaits, countSteps, readStepCounts, uncountSteps } from './step-counts.sql.ts';
 import { StepCounts } from './step-counts.ts';
 import { addWaits } from './wait-graph.ts';
 
@@ -74,6 +74,7 @@ export async function spawnTasks(
       run.add(planned);
     }
   }
+  await forgetUnused(tx, [...known.values()]);
   const delays = new Map<string, number>();
   for (let at = 0; at < rows.length; at += rowsAtOnce)
     for (const [id, seconds] of await insertSpawned(tx, rows.slice(at, at + rowsAtOnce)))
@@ -85,6 +86,16 @@ export async function spawnTasks(
   return { rows, delays, refused };
 }
 
+/** Of runs that were counted for results which are all refused. */
+async function forgetUnused(tx: Queryable, runs: readonly KnownRun[]): Promise<void> {
+  const unused = runs.filter((known) => known.isCountedAnew && known.totalTasks === known.run.totalTasks);
+  await uncountSteps(
+    tx,
+    unused.map(({ run }) => run.id),
+  );
+  for (const { run } of unused) run.hasSpawned = false;
+}
+
 /** Reads what decides about the tasks: agents, and the steps that they name. */
 async function learn(
   tx: Queryable,
@@ -92,7 +103,7 @@ async function learn(
   runs: readonly KnownRun[],
 ): Promise<Map<string, string>> {
   if (spawning.length === 0) return new Map();
-  const first = runs.filter(({ run }) => !run.hasSpawned);
+  const first = runs.filter((known) => known.isCountedAnew);
   await countSteps(
     tx,
     first.map(({ run }) => run.id),
@@ -124,6 +135,8 @@ async function learn(
 /** A run as the results of a group find it, one after the other. */
 class KnownRun implements SpawningRun {
   readonly run: LockedRun;
+  /** Nothing was spawned in it before. */
+  readonly isCountedAnew: boolean;
   totalTasks: number;
   readonly steps = new Set<string>();
   readonly joined = new Set<string>();
@@ -133,6 +146,7 @@ class KnownRun implements SpawningRun {
 
   constructor(run: LockedRun) {
     this.run = run;
+    this.isCountedAnew = !run.hasSpawned;
     this.totalTasks = run.totalTasks;
   }
 

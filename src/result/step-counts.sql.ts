@@ -39,6 +39,15 @@ export async function countSteps(tx: Queryable, runIds: readonly string[]): Prom
   await tx.query({ name: 'count-steps', text: countSql, values: [runIds] });
 }
 
+const unmarkSql = `update runplane.runs set has_spawned = false where id = any($1)`;
+
+/** Undoes the first count of runs in which nothing was spawned after all: what is refused leaves no trace. */
+export async function uncountSteps(tx: Queryable, runIds: readonly string[]): Promise<void> {
+  if (runIds.length === 0) return;
+  await tx.query({ name: 'forget-step-counts', text: forgetSql, values: [runIds] });
+  await tx.query({ name: 'unmark-spawned', text: unmarkSql, values: [runIds] });
+}
+
 const readSql = `
 select s.run_id as "runId", s.step, s.open, s.broken, s.joined
   from unnest($1::uuid[], $2::text[]) k(run_id, step) join runplane.run_steps s on s.run_id = k.run_id and s.step = k.step`;

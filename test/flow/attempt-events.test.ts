@@ -148,6 +148,12 @@ test('text that cannot be stored is repaired, and the attempt is marked, while i
   expect(await sanitized()).toBe(true);
 });
 
+test('an append that is refused leaves no trace of its attempt', async () => {
+  expect(await append(thoughts('x'), 5)).toMatchObject({ kind: 'InvalidInput', field: 'firstSequence' });
+  expect(await plane.rows('select attempt_id from runplane.attempt_event_counts')).toEqual([]);
+  expect(await plane.tell(attempt, thoughts('one'), 1)).toBe(1);
+});
+
 test('the token of the lease is the credential, also after the lease is gone', async () => {
   const { attemptId } = plane.credentials(attempt);
   const { leaseToken } = plane.credentials({ attemptId: attempt.taskId });

@@ -238,6 +238,35 @@ test('text of models is repaired, and the attempt says so', async () => {
   ).toEqual([{ output: { text: 'a\ufffdb\ufffd' }, sanitized: true }]);
 });
 
+test('metadata of what was made is repaired alike', async () => {
+  await plane.launch('one');
+  const materializations = [{ assetKey: 'text', metadata: { text: 'a\u0000' } }];
+  await plane.report(await claimOne(), { status: 'COMPLETED', materializations });
+  expect(
+    await plane.rows(
+      'select m.metadata, a.sanitized from runplane.materializations m join runplane.attempts a on a.id = m.attempt_id',
+    ),
+  ).toEqual([{ metadata: { text: 'a\ufffd' }, sanitized: true }]);
+});
+
+test('a result makes each partition of an asset once, else one of two would be lost', async () => {
+  await plane.launch('one');
+  const attempt = await claimOne();
+  const made = (...partitions: (string | null)[]) =>
+    plane.report(attempt, {
+      status: 'COMPLETED',
+      materializations: partitions.map((partition, n) => ({ assetKey: 'text', partition, metadata: { n } })),
+    });
+  expect(await made('a', null, 'a')).toMatchObject({ kind: 'InvalidInput', field: 'materializations[2]' });
+  expect(await made(null, null)).toMatchObject({ kind: 'InvalidInput', field: 'materializations[1]' });
+  expect(await made(...Array.from({ length: 1001 }, (_, i) => `p${i}`))).toMatchObject({
+    kind: 'InvalidInput',
+    field: 'materializations',
+  });
+  expect(await made('a', null)).toMatchObject({ outcome: 'APPLIED' });
+  expect(await plane.rows('select partition from runplane.materializations order by id')).toHaveLength(2);
+});
+
 test("a provider's pause holds back its throttle and spends no attempt", async () => {
   await plane.services.configuration.saveThrottle(
     { name: 'gpt', maxConcurrentTasks: 5 },

@@ -168,6 +168,9 @@ describe('a spawn that is impossible', () => {
         message: expect.stringContaining(words),
       });
       expect(await plane.steps(run)).toEqual({ split: 'PROCESSING', merge: 'BLOCKED' });
+      // Nor is the run one with spawned tasks, whose steps are counted.
+      expect(await plane.rows('select step from runplane.run_steps')).toEqual([]);
+      expect(await plane.rows('select id from runplane.runs where has_spawned')).toEqual([]);
       expect(await complete(split, [page()])).toMatchObject({ outcome: 'APPLIED' });
     },
   );

@@ -90,6 +90,15 @@ describe('problems', () => {
     expect((await publish(2)).publishEvent).toEqual({ existingId: publishEvent.eventId });
   });
 
+  test('quote only the beginning of a name that none could have', async () => {
+    const name = `${'x'.repeat(200)}${'y'.repeat(70_000)}`;
+    const { deleteRoute } = await client.query(
+      'mutation($name: String!) { deleteRoute(name: $name) { ... on NotFound { message } } }',
+      { name },
+    );
+    expect(deleteRoute.message).toBe(`There is no route "${'x'.repeat(200)}…".`);
+  });
+
   test('of a batch stand at their entries', async () => {
     const document = 'mutation($inputs: [LaunchRunInput!]!) { launchRuns(inputs: $inputs) { __typename } }';
     const { launchRuns } = await client.query(document, {

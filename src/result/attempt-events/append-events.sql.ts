@@ -18,6 +18,9 @@ select c.attempt_id as "attemptId", c.last_sequence as "lastSequence", c.bytes f
 const makeCountsSql = `
 insert into runplane.attempt_event_counts (attempt_id) select x.id from unnest($1::uuid[]) x(id) order by x.id on conflict do nothing`;
 
+const dropUnusedCountsSql = `
+delete from runplane.attempt_event_counts c where c.attempt_id = any($1) and c.last_sequence = 0`;
+
 // Numbers are drawn in the order of the events, under the lock of their attempt.
 const writeSql = `
 with now as materialized (select runplane.clock() as at),
@@ -71,6 +74,11 @@ export async function lockCounts(
   const missing = attemptIds.filter((id) => !counts.has(id));
   await tx.query({ name: 'make-event-counts', text: makeCountsSql, values: [missing] });
   return lock();
+}
+
+/** Of attempts that told nothing after all: what is refused leaves no trace. */
+export async function dropUnusedCounts(tx: Queryable, attemptIds: readonly string[]): Promise<void> {
+  await tx.query({ name: 'drop-unused-event-counts', text: dropUnusedCountsSql, values: [attemptIds] });
 }
 
 export type NumberedEvent = KnownAttempt & NewAttemptEvent & { sequence: number };

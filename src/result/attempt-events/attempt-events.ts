@@ -7,7 +7,13 @@ import { isLeaseToken } from '../../domain/lease-token.ts';
 import { isInvalidInput, parsed } from '../../domain/problems.ts';
 import { tokenInvalid } from '../token-invalid.ts';
 import type { AppendAttemptEventsInput, AppendAttemptEventsOutcome, AttemptEvents } from '../types.ts';
-import { lockAttempts, lockCounts, type NumberedEvent, writeEvents } from './append-events.sql.ts';
+import {
+  dropUnusedCounts,
+  lockAttempts,
+  lockCounts,
+  type NumberedEvent,
+  writeEvents,
+} from './append-events.sql.ts';
 import { decideAppend } from './decide-append.ts';
 import { type Append, parseAppend } from './parse-append.ts';
 
@@ -72,5 +78,12 @@ async function append(tx: Queryable, appends: readonly Append[]): Promise<Append
     return { kind: 'AppendAttemptEventsSuccess', lastSequence };
   });
   if (fresh.length > 0) await writeEvents(tx, fresh);
+  const told = new Set(fresh.map(({ attemptId }) => attemptId));
+  const silent = [...counts].filter(([id, { lastSequence }]) => lastSequence === 0 && !told.has(id));
+  if (silent.length > 0)
+    await dropUnusedCounts(
+      tx,
+      silent.map(([id]) => id),
+    );
   return outcomes;
 }
