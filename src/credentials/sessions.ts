@@ -2,6 +2,7 @@ import type { Database } from '../db/pool.ts';
 import { transaction } from '../db/transaction.ts';
 import type { Session, Viewer } from '../domain/credential.ts';
 import { newUuid } from '../domain/ids.ts';
+import { limits } from '../domain/limits.ts';
 import { isSecret, newSecretToken, parseSecretToken, sessionPrefix } from '../domain/secret-token.ts';
 import { ShortMemory } from './short-memory.ts';
 
@@ -31,17 +32,16 @@ export class Sessions {
     this.#rows = new ShortMemory({ read: (id) => readSession(db, id), clock });
   }
 
-  /** Ends with the credential, which has so many seconds left, and after 12 hours. */
+  /** Ends with the credential, which has so many seconds left, after 12 hours, and when its holder opened many others. */
   async open(holderOf: HolderOf, secondsLeft: number | null): Promise<Session> {
     const id = newUuid();
     const { text, secret, secretHash } = newSecretToken(sessionPrefix, id);
     const seconds = Math.min(maxSeconds, Math.max(0, secondsLeft ?? maxSeconds));
     await transaction(this.#db, async (tx) => {
+      const holder = JSON.stringify(holderOf(secret));
       await tx.query({ text: deleteOverSql });
-      await tx.query({
-        text: insertSql,
-        values: [id, secretHash, JSON.stringify(holderOf(secret)), seconds],
-      });
+      await tx.query({ text: deleteOldestSql, values: [holder, limits.sessionsOfToken] });
+      await tx.query({ text: insertSql, values: [id, secretHash, holder, seconds] });
     });
     return { cookie: text, seconds: Math.floor(seconds) };
   }
@@ -90,3 +90,10 @@ with now as materialized (select runplane.clock() as at)
 delete from runplane.sessions where id in (
   select s.id from runplane.sessions s cross join now
    where s.expires_at <= now.at order by s.id limit 100 for update of s skip locked)`;
+
+/** Makes room for one more of a holder. Those of the admin token are each of a holder of its own. */
+const deleteOldestSql = `
+delete from runplane.sessions where id in (
+  select s.id from runplane.sessions s
+   where s.id in (select o.id from runplane.sessions o where o.holder = $1 order by o.id desc offset $2::int - 1)
+   order by s.id for update of s skip locked)`;

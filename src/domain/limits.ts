@@ -58,6 +58,8 @@ export const limits = {
   unsentMessages: 16,
   /** That a client may leave what was sent to it unread. */
   streamUnreadSeconds: 60,
+  /** Open at once; another one ends the oldest. */
+  sessionsOfToken: 50,
   /** That a connection may be silent in the middle of a request or an answer. */
   silentSeconds: 120,
   streamBufferEvents: 256,

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { CredentialStore } from '../../src/credentials/credentials.ts';
+import { limits } from '../../src/domain/limits.ts';
 import { adminToken, bearer, type GuardedServer, startGuardedServer } from '../support/guarded-server.ts';
 import { startTestServer } from '../support/server.ts';
 
@@ -95,6 +96,20 @@ test('what is over is deleted when others sign in', async () => {
   await server.plane.rows(`update runplane.sessions set expires_at = runplane.clock() - interval '1 second'`);
   await signIn(bearer(adminToken));
   expect(await server.plane.rows('select id from runplane.sessions')).toHaveLength(1);
+});
+
+test('a token has so many sessions, and another one ends its oldest', async () => {
+  const { secret } = await server.token({ name: 'many' });
+  const { secret: other } = await server.token({ name: 'other' });
+  const { cookie: untouched } = cookieIn(await signIn(bearer(other)));
+  const cookies: string[] = [];
+  for (let i = 0; i <= limits.sessionsOfToken; i++)
+    cookies.push(cookieIn(await signIn(bearer(secret))).cookie);
+  const [first = '', second = ''] = cookies;
+  expect(await who(first)).toBe(401);
+  expect(await who(second)).toMatchObject({ name: 'many' });
+  expect(await who(cookies.at(-1) ?? '')).toMatchObject({ name: 'many' });
+  expect(await who(untouched)).toMatchObject({ name: 'other' });
 });
 
 test('a wrong token, another site and another method get no session', async () => {
