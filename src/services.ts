@@ -8,7 +8,7 @@ import { HorizonWatch } from './changelog/horizon-watch.ts';
 import { keysOfChange, keysOfEvent } from './changelog/interest.ts';
 import { LogReader } from './changelog/log-reader.ts';
 import { readSince } from './changelog/read-changes.sql.ts';
-import { Signal } from './changelog/signal.ts';
+import { Signal, type SignalTimes } from './changelog/signal.ts';
 import type { ChangeLog } from './changelog/types.ts';
 import { type AuthenticationOptions, CredentialStore } from './credentials/credentials.ts';
 import type { Installation } from './db/migrate.ts';
@@ -48,6 +48,7 @@ export interface ServicesOptions {
   database: Omit<DatabaseOptions, 'onError' | 'applicationName'>;
   /** A direct connection, for LISTEN. */
   listenUrl: string;
+  signalTimes?: SignalTimes;
   installation: Installation;
   /** Runs claims for inline agents, the sweeper and the mover in this process. */
   scheduler: boolean;
@@ -76,6 +77,8 @@ export interface Services {
   credentials: Credentials;
   changeLog: ChangeLog;
   horizon: HorizonWatch;
+  /** How much is kept for clients that are there, by what it is. */
+  kept(): Record<string, number>;
   /** Claims nothing more and hands back what is not done; what clients ask is still answered. */
   drain(): Promise<void>;
   stop(): Promise<void>;
@@ -93,7 +96,7 @@ export async function startServices(options: ServicesOptions): Promise<Services>
     applicationName: 'runplane-heartbeats',
     onError: onPoolError,
   });
-  const signal = new Signal({ connectionString: options.listenUrl, log });
+  const signal = new Signal({ connectionString: options.listenUrl, log, times: options.signalTimes });
   await signal.start();
   const onCommit = (): void => signal.changed();
   const onError = (error: unknown, duty: string): void =>
@@ -199,6 +202,12 @@ export async function startServices(options: ServicesOptions): Promise<Services>
     actions: createActions({ db, onCommit, epoch: installation.epoch }),
     changeLog,
     horizon,
+    kept: () => ({
+      subscribers: reader.subscribers + eventReader.subscribers,
+      longPolls: changeLog.longPolls + dispatch.longPolls,
+      workStreams: workHints.streams,
+      listeners: signal.listeners,
+    }),
     apiTokens: createApiTokens({ db, onRevoked: (id) => credentials?.forget(id) }),
     credentials: credentials ?? authenticationOff,
     drain,

@@ -28,6 +28,7 @@ export interface ChangeLogOptions {
 /** The change log as clients see it. */
 export function createChangeLog({ db, reader, eventReader, epoch }: ChangeLogOptions): ChangeLog & {
   drain(): void;
+  readonly longPolls: number;
 } {
   const polls = new LongPolls();
   const log = { db, reader, epoch };
@@ -83,6 +84,9 @@ export function createChangeLog({ db, reader, eventReader, epoch }: ChangeLogOpt
       });
     },
     drain: () => polls.drain(),
+    get longPolls() {
+      return polls.underWay;
+    },
   };
 }
 

@@ -45,6 +45,10 @@ export class LogReader<Entry, Scope = null> {
     for (const subscriber of this.#subscribers.keys()) this.leave(subscriber);
   }
 
+  get subscribers(): number {
+    return this.#subscribers.size;
+  }
+
   /** Transactions before it are over, and what they wrote was pushed. */
   get horizon(): bigint {
     return this.#horizon;

@@ -8,6 +8,10 @@ export class LongPolls {
     return this.#draining;
   }
 
+  get underWay(): number {
+    return this.#ends.size;
+  }
+
   async run<T>(
     waitMs: number,
     clientGone: AbortSignal | undefined,

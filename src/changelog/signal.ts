@@ -1,10 +1,24 @@
-import pg from 'pg';
+import { ListenConnection, type ListenTimes } from './listen-connection.ts';
 
 export interface SignalOptions {
   /** A direct connection: LISTEN needs a session of its own. */
   connectionString: string;
   log: { warn(fields: object, message: string): void; info(fields: object, message: string): void };
+  /** Default: those of the product. */
+  times?: SignalTimes;
 }
+
+export interface SignalTimes extends ListenTimes {
+  pollEveryMs: number;
+  pollEveryWhileDeafMs: number;
+}
+/** A dead connection is noticed within 15 s, and what it did not tell is read within 10 s. */
+const productTimes: SignalTimes = {
+  proveAliveEveryMs: 10_000,
+  answerWithinMs: 4_000,
+  pollEveryMs: 9_000,
+  pollEveryWhileDeafMs: 1_000,
+};
 
 /** What can be told of. What agents tell is far more, and concerns far fewer, than what becomes of tasks. */
 const channels = { changes: 'runplane_changed', attemptEvents: 'runplane_attempt_events' } as const;
@@ -26,10 +40,6 @@ const quietTopic = (): TopicState => ({
 
 /** At most one NOTIFY of a topic in this time: a NOTIFY takes a lock that all committing writers would wait for. */
 const notifyEveryMs = 20;
-const proveAliveEveryMs = 10_000;
-const proveAliveTimeoutMs = 5_000;
-const pollEveryMs = 10_000;
-const pollEveryWhileDeafMs = 1_000;
 
 /**
  * Tells everybody in all replicas that something committed; what it was they read themselves. Telling is a hint and
@@ -38,21 +48,25 @@ const pollEveryWhileDeafMs = 1_000;
 export class Signal {
   readonly #options: SignalOptions;
   readonly #topics: Record<Topic, TopicState> = { changes: quietTopic(), attemptEvents: quietTopic() };
-  #client: pg.Client | null = null;
+  readonly #times: SignalTimes;
+  #connection: ListenConnection | null = null;
   #stopped = false;
   #pollTimer: NodeJS.Timeout | null = null;
   #reconnectTimer: NodeJS.Timeout | null = null;
-  #aliveTimer: NodeJS.Timeout | null = null;
   #attempt = 0;
-  #sending: Promise<unknown> = Promise.resolve();
 
   constructor(options: SignalOptions) {
     this.#options = options;
+    this.#times = options.times ?? productTimes;
   }
 
   /** Whether other replicas are heard at once; while not, they are heard by polling each second. */
   get listening(): boolean {
-    return this.#client !== null;
+    return this.#connection !== null;
+  }
+
+  get listeners(): number {
+    return topics.reduce((sum, topic) => sum + this.#topics[topic].listeners.size, 0);
   }
 
   async start(): Promise<void> {
@@ -63,16 +77,15 @@ export class Signal {
   async stop(): Promise<void> {
     this.#stopped = true;
     const untold = topics.filter((topic) => this.#topics[topic].notifyTimer);
-    const timers = [this.#pollTimer, this.#reconnectTimer, this.#aliveTimer];
+    const timers = [this.#pollTimer, this.#reconnectTimer];
     for (const timer of [...timers, ...topics.map((topic) => this.#topics[topic].notifyTimer)]) {
       if (timer) clearTimeout(timer);
     }
-    const client = this.#client;
-    this.#client = null;
-    // Work that was handed back at the end is what the others should hear of.
-    if (client)
-      for (const topic of untold) await this.#send(client, `notify ${channels[topic]}`).catch(() => {});
-    await client?.end();
+    const connection = this.#connection;
+    this.#connection = null;
+    // Work that was handed back at the end is what the others should hear of; what is not sent they poll for.
+    for (const topic of untold) await connection?.send(`notify ${channels[topic]}`).catch(() => {});
+    await connection?.close();
   }
 
   /** Calls back after commits, here or in another replica; many commits may be one call. */
@@ -109,68 +122,37 @@ export class Signal {
     const state = this.#topics[topic];
     state.notifyTimer = null;
     state.lastNotify = performance.now();
-    const client = this.#client;
-    // While there is no connection the others poll each second, as this process does.
-    if (client)
-      this.#send(client, `notify ${channels[topic]}`).catch((error: unknown) => this.#lost(client, error));
+    // Where there is no connection, and where it is lost by this, the others poll.
+    this.#connection?.send(`notify ${channels[topic]}`).catch(() => {});
   }
 
   async #connect(): Promise<void> {
-    const client = new pg.Client({ connectionString: this.#options.connectionString, keepAlive: true });
-    client.on('error', (error) => this.#lost(client, error));
-    client.on('end', () => this.#lost(client, new Error('the connection ended')));
-    client.on('notification', (message) => {
-      // Our own was told locally before it was sent.
-      if (message.processId === (client as pg.Client & { processID: number }).processID) return;
-      for (const topic of topics) if (message.channel === channels[topic]) this.#emit(topic);
+    const connection = new ListenConnection({
+      connectionString: this.#options.connectionString,
+      channels: Object.values(channels),
+      times: this.#times,
+      onNotification: (channel) => {
+        for (const topic of topics) if (channel === channels[topic]) this.#emit(topic);
+      },
+      onLost: (error) => this.#lost(connection, error),
     });
     try {
-      await client.connect();
-      for (const topic of topics) await client.query(`listen ${channels[topic]}`);
+      await connection.open();
     } catch (error) {
-      await client.end().catch(() => {});
       this.#retry(error);
       return;
     }
-    if (this.#stopped) return client.end();
+    if (this.#stopped) return connection.close();
     if (this.#attempt > 0) this.#options.log.info({}, 'listening to other replicas again');
     this.#attempt = 0;
-    this.#sending = Promise.resolve();
-    this.#client = client;
-    this.#proveAlive(client);
+    this.#connection = connection;
     // What happened before LISTEN was committed is read now.
     this.#emitAll();
   }
 
-  /** A connection can be dead without anybody saying so: only an answer proves that it lives. */
-  #proveAlive(client: pg.Client): void {
-    this.#aliveTimer = setTimeout(() => {
-      const late = setTimeout(() => this.#lost(client, new Error('no answer for 5 s')), proveAliveTimeoutMs);
-      this.#send(client, 'select 1').then(
-        () => {
-          clearTimeout(late);
-          if (this.#client === client) this.#proveAlive(client);
-        },
-        (error: unknown) => {
-          clearTimeout(late);
-          this.#lost(client, error);
-        },
-      );
-    }, proveAliveEveryMs);
-  }
-
-  /** One statement after the other: the connection takes no second one while it has one. */
-  #send(client: pg.Client, statement: string): Promise<unknown> {
-    const sent = this.#sending.then(() => client.query(statement));
-    this.#sending = sent.catch(() => {});
-    return sent;
-  }
-
-  #lost(client: pg.Client, error: unknown): void {
-    if (this.#client !== client) return;
-    this.#client = null;
-    if (this.#aliveTimer) clearTimeout(this.#aliveTimer);
-    client.end().catch(() => {});
+  #lost(connection: ListenConnection, error: unknown): void {
+    if (this.#connection !== connection) return;
+    this.#connection = null;
     this.#retry(error);
     this.#schedulePoll();
   }
@@ -194,7 +176,7 @@ export class Signal {
         this.#emitAll();
         this.#schedulePoll();
       },
-      this.#client ? pollEveryMs : pollEveryWhileDeafMs,
+      this.#connection ? this.#times.pollEveryMs : this.#times.pollEveryWhileDeafMs,
     );
   }
 }

@@ -47,7 +47,10 @@ interface Claim {
 }
 
 /** Dispatch to workers that ask for their work. */
-export function createPullDispatch(options: PullDispatchOptions): PullDispatch & { drain(): void } {
+export function createPullDispatch(options: PullDispatchOptions): PullDispatch & {
+  drain(): void;
+  readonly longPolls: number;
+} {
   const { db, ready, heartbeats, workers, secretKey, onCommit } = options;
   const polls = new LongPolls();
 
@@ -120,6 +123,9 @@ export function createPullDispatch(options: PullDispatchOptions): PullDispatch &
       return Promise.all(checked.map(([attemptId, heartbeat]) => beat(attemptId, heartbeat)));
     },
     drain: () => polls.drain(),
+    get longPolls() {
+      return polls.underWay;
+    },
   };
 }
 

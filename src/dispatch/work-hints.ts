@@ -37,6 +37,10 @@ export class WorkHints implements Watcher, WorkHintSource {
     });
   }
 
+  get streams(): number {
+    return this.#streams.size;
+  }
+
   get agentIds(): readonly string[] {
     return [...new Set([...this.#streams].flatMap(({ agentIds }) => agentIds))];
   }

@@ -58,6 +58,8 @@ export interface GraphQLEndpoint {
   answer: Answer;
   /** /graphql/stream: likewise, and many operations over a single connection. */
   answerStream: Answer;
+  /** How much is kept for clients that are there, by what it is. */
+  kept(): Record<string, number>;
 }
 
 /** Answers what is asked of the schema, however it is asked. */
@@ -125,6 +127,11 @@ export function createGraphQLEndpoint({
   };
 
   return {
+    kept: () => ({
+      openStreams: openStreams.size,
+      singleConnections: connections.size,
+      placesOfTokens: streams.taken,
+    }),
     answer: async (request, response) => {
       if (answerCors(request, response, origins)) return;
       await answerOperation(request, response, await admit(request, admission));

@@ -28,6 +28,8 @@ export interface HttpServerOptions extends Omit<GraphQLEndpointOptions, 'openStr
 export interface HttpServer {
   /** Where it listens: http://host:port */
   url: string;
+  /** How much is kept for clients that are there, by what it is. */
+  kept(): Record<string, number>;
   /** Completes streams, answers what is under way, accepts nothing new. */
   stop(): Promise<void>;
 }
@@ -90,6 +92,8 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     // A client keeps its connection for a next request; one that was answered is over when the server is.
     response.once('close', () => setImmediate(() => stopping && server.closeIdleConnections()));
     answer(request, response).catch((error: unknown) => {
+      // Its client left before it had said what it wants: nobody is there to be answered, and nothing failed.
+      if (error === request.errored) return;
       const refusal = error instanceof HttpError ? error : failed(error, log);
       if (response.headersSent) {
         response.destroy();
@@ -107,6 +111,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
 
   return {
     url,
+    kept: graphql.kept,
     stop: async () => {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       stopping = true;

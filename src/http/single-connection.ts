@@ -58,6 +58,11 @@ export class SingleConnections {
     });
   }
 
+  /** Those that are reserved or open. */
+  get size(): number {
+    return this.#streams.size;
+  }
+
   /** Whether a request belongs to a single connection; else it is an operation of its own. */
   static isMeant(request: IncomingMessage): boolean {
     return (
@@ -198,7 +203,8 @@ export class SingleConnections {
       const paced = stream.unsent.pace(results, release);
       const call = { token: stream.token, results: paced };
       const answer = await this.#handler(toSseRequest(request, call, operation));
-      if (answer[1].status !== 202) await paced.return(undefined);
+      // A stream that ended meanwhile ends no operations any more.
+      if (answer[1].status !== 202 || !this.#streams.has(stream.token)) await paced.return(undefined);
       send(response, answer);
     } catch (error) {
       release();

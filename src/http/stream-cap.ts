@@ -9,6 +9,11 @@ export class StreamCap {
     this.#perToken = perToken;
   }
 
+  /** Of all tokens. */
+  get taken(): number {
+    return [...this.#open.values()].reduce((sum, open) => sum + open, 0);
+  }
+
   /** Takes the place of a stream, or refuses it; the place is given back by what is returned. Null: no token, no cap. */
   take(tokenId: string | null): () => void {
     if (tokenId === null) return () => {};

@@ -1,4 +1,5 @@
 import { expect } from 'vitest';
+import type { SignalTimes } from '../../src/changelog/signal.ts';
 import type { AuthenticationOptions } from '../../src/credentials/credentials.ts';
 import type { InlineHandler } from '../../src/dispatch/handlers.ts';
 import type { Assignment } from '../../src/dispatch/types.ts';
@@ -29,6 +30,9 @@ export interface ControlPlaneOptions {
   scheduler?: boolean;
   handlers?: Record<string, InlineHandler>;
   database?: TestDatabase;
+  /** Default: directly. */
+  listenUrl?: string;
+  signalTimes?: SignalTimes;
   /** Default: off. */
   authentication?: AuthenticationOptions;
   /** Default: what is no error is not written. */
@@ -50,7 +54,8 @@ export class ControlPlane {
     const database = options.database ?? (await createTestDatabase());
     const services = await startServices({
       database: connectionTo(database.url),
-      listenUrl: database.url,
+      listenUrl: options.listenUrl ?? database.url,
+      signalTimes: options.signalTimes,
       installation: database.installation,
       scheduler: options.scheduler ?? false,
       housekeeping: null,
