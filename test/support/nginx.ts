@@ -38,7 +38,7 @@ http {
       proxy_pass http://runplane;
       proxy_http_version 1.1;
       proxy_set_header Connection "";
-      proxy_set_header Host $host;
+      proxy_set_header Host $http_host;
     }
   }
 }
