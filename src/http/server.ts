@@ -111,7 +111,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
 
   return {
     url,
-    kept: graphql.kept,
+    kept: () => graphql.kept(),
     stop: async () => {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       stopping = true;
