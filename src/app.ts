@@ -15,6 +15,7 @@ import { createKnowledgeHandlers, installKnowledge } from './knowledge/index.ts'
 import { seedRegistry } from './operator/seed-registry.ts';
 import { createLoaders } from './read/loaders.ts';
 import { createRead } from './read/read.ts';
+import { notReady } from './readiness.ts';
 import { type Log, type Services, startServices } from './services.ts';
 
 export interface App {
@@ -116,7 +117,7 @@ async function start(
       version,
       schema: buildSchema(),
       log,
-      notReady: () => notReady(services),
+      notReady: () => notReady(services, log),
       horizonStall: () => services.horizon.stall,
       credentials: services.credentials,
       access: {
@@ -155,18 +156,6 @@ function trustedDocumentsOf({ access }: Config): TrustedDocuments | null {
     const why = error instanceof Error ? error.message : String(error);
     throw new ConfigurationError([`RUNPLANE_TRUSTED_DOCUMENTS cannot be used: ${why}.`]);
   }
-}
-
-async function notReady(services: Services): Promise<string[]> {
-  const reasons: string[] = [];
-  try {
-    await services.db.query({ text: 'select from runplane.installation' });
-  } catch (error) {
-    reasons.push(`database: ${error instanceof Error ? error.message : String(error)}`);
-  }
-  if (!services.signal.listening)
-    reasons.push('listener: not connected, changes of other replicas are seen within a second');
-  return reasons;
 }
 
 function once(work: () => Promise<void>): () => Promise<void> {

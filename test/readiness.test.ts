@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest';
+import { Database } from '../src/db/pool.ts';
+import { notReady } from '../src/readiness.ts';
+
+test('anybody may know that the database does not answer, and only the log says where it is and who asked', async () => {
+  const db = new Database({
+    connectionString: 'postgres://somebody:secret@127.0.0.1:1/somewhere',
+    maxConnections: 1,
+    timeouts: { statement: 1000, lock: 1000, idleInTransaction: 1000 },
+    ownSessions: true,
+    applicationName: 'test',
+    onError: () => {},
+  });
+  const logged: object[] = [];
+  const log = { warn: (fields: object) => void logged.push(fields) };
+  const reasons = await notReady({ db, signal: { listening: false } }, log);
+  expect(reasons).toEqual([
+    'database: it does not answer, the log says why',
+    'listener: not connected, changes of other replicas are seen within a second',
+  ]);
+  expect(JSON.stringify(logged)).toContain('127.0.0.1:1');
+  await db.close();
+});
