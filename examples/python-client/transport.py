@@ -63,8 +63,8 @@ class Transport:
                             return
                         message = json.loads(event["data"])
                         if message.get("errors"):
-                            raise_unless_slow(message["errors"])
-                            continue
+                            raise_unless_transient(message["errors"])
+                            break
                         # From now on it wins over the cursor in the variables.
                         headers["last-event-id"] = event["id"]
                         yield message["data"]
@@ -83,9 +83,10 @@ def fields_of(model: BaseModel) -> dict[str, Any]:
     return model.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
-def raise_unless_slow(errors: list[dict[str, Any]]) -> None:
-    """Who was too slow resumes; every other error ends the stream."""
-    if any(error.get("extensions", {}).get("code") != "SLOW_CONSUMER" for error in errors):
+def raise_unless_transient(errors: list[dict[str, Any]]) -> None:
+    """Who was too slow resumes; what repeating does not help against is raised."""
+    codes = {error.get("extensions", {}).get("code") for error in errors}
+    if not codes <= {"SLOW_CONSUMER", "UNAVAILABLE"}:
         raise RuntimeError(errors)
 
 

@@ -83,7 +83,7 @@ export function printTotals(runs: readonly RunSummary[], url: string): void {
     `  unpriced attempts   ${sum((run) => run.cost?.unpricedAttempts ?? 0)} (their model's price is not known, so no cost is invented)`,
   );
   console.log('\nWhere to go next');
-  console.log(`  GraphQL             ${url}/graphql (see examples/curl.md)`);
+  console.log(`  GraphQL             ${url}/graphql (see docs/api.md)`);
   console.log('  your first job      README.md, "Your first job"');
   console.log('  how it is built     ARCHITECTURE.md');
 }

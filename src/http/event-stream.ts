@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { EventWriter } from './event-writer.ts';
 import { type Execution, OperationResults } from './operation-results.ts';
 
-/** Streams that are open, so that a stopping server can complete them. */
+/** Streams that are open, so that a stopping server can cut them. */
 export type OpenStreams = Set<() => void>;
 
 /**
@@ -19,7 +19,12 @@ export async function answerAsEventStream(
   // A disconnect frees the source at once, also while it waits for the next change.
   const stop = (): void => void results.return();
   response.on('close', stop);
-  openStreams.add(stop);
+  // The end of a server is not that of its streams: cut, without an event that completes them, they are resumed elsewhere.
+  const cut = (): void => {
+    writer.end();
+    stop();
+  };
+  openStreams.add(cut);
   if (response.destroyed) stop();
   writer.open();
   try {
@@ -27,7 +32,7 @@ export async function answerAsEventStream(
       await writer.write(`event: next\n${cursor === null ? '' : `id: ${cursor}\n`}data: ${json}\n\n`);
     }
   } finally {
-    openStreams.delete(stop);
+    openStreams.delete(cut);
     stop();
     writer.end('event: complete\ndata:\n\n');
   }

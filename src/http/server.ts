@@ -79,7 +79,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
         return sendJson(response, 404, {
           errors: [
             {
-              message: 'There is nothing here. GraphQL is at /graphql; examples/curl.md shows how to use it.',
+              message: 'There is nothing here. GraphQL is at /graphql; docs/api.md shows how to use it.',
               extensions: { code: 'NOT_FOUND' },
             },
           ],

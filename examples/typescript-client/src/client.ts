@@ -42,6 +42,9 @@ export function succeeded<Result extends { __typename: string }>(
   return result as Exclude<Result, { message: string }>;
 }
 
+const isTransient = ({ extensions }: { extensions?: { code?: unknown } }) =>
+  extensions?.code === 'SLOW_CONSUMER' || extensions?.code === 'UNAVAILABLE';
+
 // graphql-sse repeats a lost stream with the variables it began with; going on after the last cursor is done below.
 const streams = createClient({ url, headers, retryAttempts: 0 });
 
@@ -54,19 +57,20 @@ export async function* follow<Data extends Record<string, { cursor: string }>, V
   for (;;) {
     try {
       const request = { query: document.toString(), variables: { ...variables, after } };
+      let isComplete = true;
       for await (const { data, errors } of streams.iterate<Data>(request)) {
-        if (errors?.some(({ extensions }) => extensions?.code !== 'SLOW_CONSUMER'))
-          throw new Error(JSON.stringify(errors));
+        if (errors && !errors.every(isTransient)) throw new Error(JSON.stringify(errors));
+        isComplete = !errors;
         for (const message of Object.values(data ?? {}) as Data[keyof Data][]) {
           after = message.cursor;
           yield message;
         }
       }
-      return;
+      if (isComplete) return;
     } catch (error) {
       const lost = error instanceof NetworkError && (error.response?.status ?? 500) >= 500;
       if (!lost) throw error;
-      await sleep(500);
     }
+    await sleep(500);
   }
 }
