@@ -1,8 +1,6 @@
-import type { Queryable } from './db/pool.ts';
-
 /** What a process needs for its work. */
 export interface Needed {
-  db: Queryable;
+  db: { query(statement: { text: string }): Promise<unknown> };
   signal: { readonly listening: boolean };
 }
 
