@@ -11,7 +11,7 @@ export interface Nginx {
   stop(): Promise<void>;
 }
 
-/** Debian's nginx before servers, as docs/operating.md configures it; whatever is not there is nginx's default. */
+/** Debian's nginx before servers, as docs/operating.md configures it, and compressing all that it may. */
 export async function startNginx(servers: string[]): Promise<Nginx> {
   const directory = mkdtempSync(join(tmpdir(), 'runplane-nginx-'));
   const port = await freePort();
@@ -24,6 +24,10 @@ error_log stderr notice;
 events {}
 http {
   access_log off;
+  gzip on;
+  gzip_types *;
+  gzip_min_length 0;
+  gzip_proxied any;
   client_body_temp_path ${directory}/body;
   proxy_temp_path ${directory}/proxy;
   fastcgi_temp_path ${directory}/fastcgi;

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type ClientHttp2Session, connect } from 'node:http2';
+import { createGunzip } from 'node:zlib';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { toPublicId } from '../../src/domain/ids.ts';
 import { type Nginx, startNginx } from '../support/nginx.ts';
@@ -41,11 +42,14 @@ async function subscribe(session: ClientHttp2Session, lastEventId?: string) {
     ':path': '/graphql',
     'content-type': 'application/json',
     accept: 'text/event-stream',
+    // What is compressed is held back until there is much of it, unless the answer says otherwise.
+    'accept-encoding': 'gzip',
     ...(lastEventId !== undefined && { 'last-event-id': lastEventId }),
   });
-  stream.setEncoding('utf8').end(watch);
+  stream.end(watch);
   const [headers] = (await once(stream, 'response')) as [Record<string, string | number>];
-  const chunks = stream[Symbol.asyncIterator]() as AsyncIterator<string>;
+  const text = headers['content-encoding'] === 'gzip' ? stream.pipe(createGunzip()) : stream;
+  const chunks = text.setEncoding('utf8')[Symbol.asyncIterator]() as AsyncIterator<string>;
   let cursor = '';
   const nextUntil = async (wanted: string): Promise<string> => {
     for (let text = ''; !text.includes(wanted) || !text.endsWith('\n\n'); ) {
