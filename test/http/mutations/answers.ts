@@ -1,4 +1,4 @@
-import { type GraphQLOutputType, getNamedType, isListType, isUnionType } from 'graphql';
+import { type GraphQLField, type GraphQLOutputType, getNamedType, isListType, isUnionType } from 'graphql';
 import { errors as documented } from '../../../src/errors.ts';
 import { schema } from '../../graphql/client.ts';
 import type { KnownThings } from './known-things.ts';
@@ -15,10 +15,12 @@ export interface Received {
 const fromInside =
   /runplane\.|\bat [^\n]*\.[cm]?[jt]s:\d|node_modules|violates|syntax error at|duplicate key|invalid input syntax|invalid byte|unsupported Unicode|out of range|null value in|::jsonb|relation "|pg_|ECONN|Cannot read|is not a function|undefined/i;
 
+/** Only what is looked for is left to Postgres to check. */
+const foundByPostgres = 'A text contains NUL';
+
 /** What is wrong with an answer, whatever was asked; null: nothing. */
 export function faultOf(
-  type: GraphQLOutputType,
-  field: string,
+  field: GraphQLField<unknown, unknown>,
   answer: Received,
   known: KnownThings,
 ): string | null {
@@ -35,10 +37,12 @@ export function faultOf(
     if (code === 'INTERNAL_SERVER_ERROR' || code === 'UNAVAILABLE') return code;
     const quoted = quotedIn(error.message, known);
     if (quoted) return quoted;
+    if (error.message.startsWith(foundByPostgres) && !field.args.some(({ name }) => name === 'filter'))
+      return 'a text was not checked before Postgres refused it';
   }
-  if (data === undefined || data === null || data[field] === null)
+  if (data === undefined || data === null || data[field.name] === null)
     return errors ? null : 'neither data nor errors';
-  return membersOf(type, data[field], known);
+  return membersOf(field.type, data[field.name], known);
 }
 
 function membersOf(type: GraphQLOutputType, value: Data, known: KnownThings): string | null {
@@ -82,3 +86,7 @@ const isProblem = (entry: Data): boolean => problemTypes.has(entry?.__typename);
 /** Nothing of it was done: an error, a problem, or problems alone. */
 export const isRefused = (answer: Data): boolean =>
   answer === null || (Array.isArray(answer) ? answer.every(isProblem) : isProblem(answer));
+
+/** All of it was done. */
+export const isDone = (answer: Data): boolean =>
+  [answer].flat().every((entry) => entry?.__typename?.endsWith('Success') === true);

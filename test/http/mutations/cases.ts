@@ -41,9 +41,8 @@ function selectionOf(type: GraphQLOutputType): string {
 }
 
 /** A call of any mutation with any arguments, by variables or in the document. */
-export function arbitraryCase(inputs: ArbitraryInputs, only?: string): Arbitrary<Case> {
-  const chosen = mutations.filter(({ name }) => only === undefined || name === only);
-  const calls = chosen.flatMap((mutation) =>
+export function arbitraryCase(inputs: ArbitraryInputs): Arbitrary<Case> {
+  const calls = mutations.flatMap((mutation) =>
     manners.map((manner) =>
       fc
         .tuple(
@@ -96,3 +95,6 @@ class Call implements Case {
     return toJsonText({ query: `mutation { ${name}(${given.join(', ')}) ${answers.get(name)} }` });
   }
 }
+
+/** The arguments as a server reads them. */
+export const valuesOf = ({ args }: Case): ReturnType<typeof JSON.parse> => JSON.parse(toJsonText(args));

@@ -2,9 +2,10 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestServer, type TestServer } from '../../support/server.ts';
 import { count, tier } from '../../support/tier.ts';
-import { type Data, faultOf, isRefused, type Received } from './answers.ts';
+import { wrongTexts } from './accepted.ts';
+import { type Data, faultOf, isDone, isRefused, type Received } from './answers.ts';
 import { ArbitraryInputs } from './arbitrary-inputs.ts';
-import { arbitraryCase, type Case } from './cases.ts';
+import { arbitraryCase, type Case, valuesOf } from './cases.ts';
 import { KnownThings } from './known-things.ts';
 import { storedDifferences } from './stored.ts';
 import { World } from './world.ts';
@@ -44,15 +45,18 @@ test(
 );
 
 async function check(sent: Case): Promise<void> {
-  const { name, type } = sent.mutation;
+  const { name } = sent.mutation;
   await writes.sinceLast();
   const answer = await send(sent.body);
   const written = await writes.sinceLast();
-  expect(faultOf(type, name, answer, known)).toBeNull();
+  expect(faultOf(sent.mutation, answer, known)).toBeNull();
   expect(failures).toEqual([]);
   const { data }: Data = JSON.parse(answer.text);
   if (isRefused(data?.[name] ?? null) || sent.args.dryRun === true) expect(written, answer.text).toEqual([]);
-  else expect(await storedDifferences(sent, data[name], ask)).toEqual([]);
+  else {
+    expect(await storedDifferences(sent, data[name], ask)).toEqual([]);
+    if (isDone(data[name])) expect(wrongTexts(sent.mutation.args, valuesOf(sent))).toEqual([]);
+  }
   known.learn(data);
 }
 

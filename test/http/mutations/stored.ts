@@ -1,8 +1,7 @@
 import { getNamedType, isInputObjectType, isObjectType } from 'graphql';
 import { schema } from '../../graphql/client.ts';
 import type { Data } from './answers.ts';
-import type { Case } from './cases.ts';
-import { toJsonText } from './raw-json.ts';
+import { type Case, valuesOf } from './cases.ts';
 import { differences, nodeType, pairOf, type Sent } from './read-back.ts';
 
 export type Ask = (query: string, variables: object) => Promise<Data>;
@@ -13,7 +12,7 @@ const compared = 3;
 /** What a success stored, read again by questions: what differs from what was sent. */
 export async function storedDifferences(sentCase: Case, answer: Data, ask: Ask): Promise<string[]> {
   const { mutation } = sentCase;
-  const args: Data = JSON.parse(toJsonText(sentCase.args));
+  const args: Data = valuesOf(sentCase);
   const given = Array.isArray(answer) ? answer : [answer];
   const found: string[] = [];
   for (const [i, entry] of given.slice(0, compared).entries()) {
