@@ -10,6 +10,7 @@ export class BudgetSpent extends Error {}
 export class TimeBudget {
   #left: number;
   readonly #leastMs: number;
+  #repeats = 0;
 
   constructor(milliseconds: number, leastMs: number) {
     this.#left = milliseconds;
@@ -22,6 +23,10 @@ export class TimeBudget {
 
   spend(milliseconds: number): void {
     this.#left -= milliseconds;
+  }
+
+  mayRepeat(): boolean {
+    return this.#repeats++ < maxRepeatsOfAll;
   }
 }
 
@@ -43,7 +48,9 @@ const script = new Script('run()');
 let inside = false;
 
 /** How often work is begun anew that a busy machine kept waiting. */
-const maxTries = 5;
+const maxTries = 3;
+/** And how often of all pieces that share a budget. */
+const maxRepeatsOfAll = 20;
 
 /**
  * Runs synchronous work of a user's making (templates, schemas, patterns), ended from outside after a time. It has no
@@ -67,7 +74,7 @@ export function timeBound<T>(milliseconds: number, run: () => T): T {
         if ((error as { code?: unknown } | null)?.code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error;
         const { user, system } = process.cpuUsage(before);
         const ran = (user + system) / 1000;
-        if (ran < bound / 2 && tries < maxTries) continue;
+        if (ran < bound / 2 && tries < maxTries && (budget?.mayRepeat() ?? true)) continue;
         throw bound < milliseconds
           ? new BudgetSpent(`it takes longer than ${bound} ms, which were left after other slow ones`)
           : new TookTooLong(`it takes longer than ${milliseconds} ms`);
