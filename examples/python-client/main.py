@@ -59,7 +59,19 @@ async def one_that_is_cancelled(client: Client) -> None:
     async for change in status_changes(client, run.run_id, run.cursor):
         print(f"  {change.to_status.value}")
         if change.to_status == TaskStatus.PROCESSING:
+            await cancel(client, run.run_id, "It takes too long.")
+
+
+async def one_that_is_handed_back(client: Client, stop: asyncio.Event) -> None:
+    print("A worker that stops")
+    run = await launch(client, {"format": "video"}, str(uuid4()))
+    async for change in status_changes(client, run.run_id, run.cursor):
+        print(f"  {change.to_status.value}")
+        # Handed back, it would wait for another worker.
+        if change.to_status == TaskStatus.ENQUEUED and stop.is_set():
             await cancel(client, run.run_id, "The example is over.")
+        if change.to_status == TaskStatus.PROCESSING:
+            stop.set()
 
 
 async def main() -> None:
@@ -72,7 +84,7 @@ async def main() -> None:
         await one_run(client)
         await one_upload(client, summarizer)
         await one_that_is_cancelled(client)
-        stop.set()
+        await one_that_is_handed_back(client, stop)
 
     # Whichever fails ends the other.
     await asyncio.gather(work(client, summarizer.summarize, stop), story())

@@ -1,9 +1,13 @@
 from results import succeeded
-from runplane_api import Changed, Client, RunAfterAction
+from runplane_api import CancelRunCancelRunIllegalState, Changed, Client, RunAfterAction
 
 
-async def cancel(client: Client, run_id: str, reason: str) -> RunAfterAction:
-    return succeeded((await client.cancel_run(run_id, reason)).cancel_run, RunAfterAction)
+async def cancel(client: Client, run_id: str, reason: str) -> None:
+    result = (await client.cancel_run(run_id, reason)).cancel_run
+    # When it is repeated, the first one may have done it.
+    is_done = isinstance(result, CancelRunCancelRunIllegalState) and result.status == "CANCELLED"
+    if not is_done:
+        succeeded(result, RunAfterAction)
 
 
 async def replay_failures(client: Client, error_code: str) -> int:

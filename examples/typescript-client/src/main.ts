@@ -55,9 +55,16 @@ console.log('A run that is cancelled');
 const long = await launch({ format: 'video' }, randomUUID());
 for await (const { toStatus } of statusChanges(long.runId, long.cursor)) {
   console.log(`  ${toStatus}`);
-  if (toStatus === 'PROCESSING') await cancel(long.runId, 'The example is over.');
+  if (toStatus === 'PROCESSING') await cancel(long.runId, 'It takes too long.');
 }
 
-stop.abort();
+console.log('A worker that stops');
+const open = await launch({ format: 'video' }, randomUUID());
+for await (const { toStatus } of statusChanges(open.runId, open.cursor)) {
+  console.log(`  ${toStatus}`);
+  // Handed back, it would wait for another worker.
+  if (toStatus === 'ENQUEUED' && stop.signal.aborted) await cancel(open.runId, 'The example is over.');
+  if (toStatus === 'PROCESSING') stop.abort();
+}
 await worker;
 console.log('The worker has stopped');

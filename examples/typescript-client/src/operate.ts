@@ -3,7 +3,9 @@ import { CancelRunDocument, DeadLettersDocument, ReplayDeadLettersDocument } fro
 
 export async function cancel(runId: string, reason: string) {
   const { cancelRun } = await request(CancelRunDocument, { runId, reason });
-  return succeeded(cancelRun);
+  // When it is repeated, the first one may have done it.
+  const isDone = cancelRun?.__typename === 'IllegalState' && cancelRun.status === 'CANCELLED';
+  if (!isDone) succeeded(cancelRun);
 }
 
 /** Tasks that failed for good with this error are done again. */
