@@ -23,9 +23,10 @@ async function follow(urls: [string, string], total: number, onOpen: () => void,
       lastEventId === null ? {} : { 'last-event-id': lastEventId },
     );
     for (;;) {
-      const message = await stream.next();
+      // A stream that is cut is over like one that ends.
+      const message = await stream.next().catch(() => null);
       if (message?.event !== 'next') {
-        ends.push(message?.event ?? 'broken');
+        ends.push(message?.event ?? 'unfinished');
         break;
       }
       if (lastEventId === null) onOpen();
@@ -43,7 +44,7 @@ async function follow(urls: [string, string], total: number, onOpen: () => void,
   return { seen: seen.size, ends };
 }
 
-test('a replica that is stopped completes its streams, and their clients go on at another and miss nothing', async () => {
+test('a replica that is stopped ends its streams unfinished, and their clients go on at another and miss nothing', async () => {
   const server = (stays = await startTestServer());
   await server.plane.agent('a');
   await server.plane.job('one', ['a']);
@@ -63,7 +64,7 @@ test('a replica that is stopped completes its streams, and their clients go on a
   );
   await expect.poll(() => open, { timeout: 20_000 }).toBe(clients);
   const writing = (async () => {
-    for (let i = 0; i < total; i++) await server.plane.launch('one');
+    for (let i = 1; i < total; i++) await server.plane.launch('one');
   })();
   await expect.poll(() => told, { timeout: 20_000, interval: 5 }).toBeGreaterThan((clients * total) / 4);
   // As the process does it: work first, then the answers.
@@ -71,7 +72,9 @@ test('a replica that is stopped completes its streams, and their clients go on a
   await leaves.http.stop();
   await leaves.plane.services.stop();
   await writing;
+  // One that nobody can have been told before it moved.
+  await server.plane.launch('one');
   expect(await Promise.all(following)).toEqual(
-    Array.from({ length: clients }, () => ({ seen: total, ends: ['complete'] })),
+    Array.from({ length: clients }, () => ({ seen: total, ends: ['unfinished'] })),
   );
 });
