@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { GraphQLError, type GraphQLSchema } from 'graphql';
+import { execute, GraphQLError, type GraphQLSchema } from 'graphql';
 import { createYoga, type Plugin } from 'graphql-yoga';
 import type { GraphQLContext } from '../graphql/context.ts';
 import { maskError } from '../graphql/errors.ts';
@@ -65,6 +65,8 @@ const takePrepared: Plugin<JsonAnswer, JsonAnswer> = {
   onValidate: ({ context, setValidationFn }) => {
     setValidationFn(() => context.prepared.errors.map(withStatus));
   },
+  // Yoga's own answers fields in the order in which they were resolved, and not in that in which they were selected.
+  onExecute: ({ setExecuteFn }) => setExecuteFn(execute),
 };
 
 /** 400, but 200 where application/json is asked for, as the specification has it. */

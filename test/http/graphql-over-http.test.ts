@@ -94,6 +94,11 @@ describe('a request that is refused', () => {
   });
 });
 
+test('fields are answered in the order in which they are selected, however long each takes', async () => {
+  const { data } = await server.post('{ later: server { now version } sooner: viewer { name } }');
+  expect(JSON.stringify(data)).toMatch(/^{"later":{"now":"[^"]*","version":"[^"]*"},"sooner"/);
+});
+
 test('a result may be larger than other requests', async () => {
   const query = 'mutation($inputs: [ReportResultInput!]!) { reportResults(inputs: $inputs) { __typename } }';
   const inputs = [
