@@ -50,6 +50,13 @@ async function rest(stream: AsyncIterable<Changes<AttemptEvent>>): Promise<Attem
   return events;
 }
 
+/** A stream that is greeted: it has everything from now on. */
+async function greeted(of: AttemptEventsOf) {
+  const stream = await open(of);
+  await next(stream);
+  return stream;
+}
+
 test('a stream without a cursor starts now, its first message comes at once', async () => {
   const task = await one();
   await plane.tell(task, log('before'));
@@ -94,7 +101,7 @@ test('streams of a run, of a task and of an attempt have what is of these', asyn
 test('a stream completes when what it is of is over, after everything that was told before', async () => {
   const task = await one();
   const streams = await Promise.all(
-    [{ runId: task.runId }, { taskId: task.taskId }, { attemptId: task.attemptId }].map((of) => open(of)),
+    [{ runId: task.runId }, { taskId: task.taskId }, { attemptId: task.attemptId }].map(greeted),
   );
   const all = streams.map(rest);
   await plane.tell(task, log('1', '2'));
@@ -111,8 +118,8 @@ test('a stream completes when what it is of is over, after everything that was t
 
 test('a stream of an attempt completes when it ends, one of its task only when that is terminal', async () => {
   const task = await one();
-  const ofAttempt = rest(await open({ attemptId: task.attemptId }));
-  const ofTask = rest(await open({ taskId: task.taskId }));
+  const ofAttempt = rest(await greeted({ attemptId: task.attemptId }));
+  const ofTask = rest(await greeted({ taskId: task.taskId }));
   await plane.tell(task, log('failed'));
   await plane.report(task, { status: 'FAILED', error: { code: 'AGAIN' } });
   expect(texts(await ofAttempt)).toEqual(['failed']);
