@@ -63,8 +63,13 @@ describe('a slow reader', () => {
     // A connection that is not read fills the buffers of the network; then the stream stands still.
     const { readUntil, leave } = await stream.connect(token);
     await expect.poll(() => flood.produced).toBeGreaterThan(limits.unsentMessages);
-    await expect.poll(isFull, { timeout: 20_000 }).toBe(true);
-    const still = flood.produced;
+    let still = 0;
+    const standsStill = async (): Promise<boolean> => {
+      const before = still;
+      still = flood.produced;
+      return (await isFull()) && before === still;
+    };
+    await expect.poll(standsStill, { timeout: 20_000, interval: 200 }).toBe(true);
     expect(await isFull()).toBe(true);
     expect(flood.produced).toBe(still);
     while (flood.produced === still) await readUntil('event: next');
