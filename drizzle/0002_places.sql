@@ -80,7 +80,9 @@ $$;
 -- it has, and is ready only when it is the first of it. Tasks that are over leave their serial keys; the ones behind them
 -- become ready. All at once: keys before turns, each locked in order, so that nobody waits in a circle.
 CREATE FUNCTION runplane.enqueue_tasks(p_tasks uuid[], p_sequences integer[], p_attempts integer[], p_over uuid[] DEFAULT '{}') RETURNS void
-LANGUAGE plpgsql VOLATILE AS $$
+LANGUAGE plpgsql VOLATILE
+SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
+AS $$
 DECLARE
   v_tasks uuid[];
   v_sequences integer[];
@@ -137,7 +139,9 @@ $$;
 --> statement-breakpoint
 -- Makes due tasks ready: they take the place of now, not of when they were delayed.
 CREATE FUNCTION runplane.move_due_tasks(p_limit integer) RETURNS integer
-LANGUAGE plpgsql VOLATILE AS $$
+LANGUAGE plpgsql VOLATILE
+SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
+AS $$
 DECLARE
   v_tasks uuid[];
   v_sequences integer[];

@@ -561,20 +561,25 @@ BEGIN
   -- Those that come with the first of their key have no place but the one behind it, which they keep. They stay behind
   -- where somebody moved the first one meanwhile, or where one before them waits on: its run is held, or it has no room.
   -- OFFSET 0: a lease is looked up, since a join could go through all of them.
+  keys AS MATERIALIZED (
+    SELECT g.priority_key, g.turn, g.rank, k.agent_id, k.serial_key FROM gone g CROSS JOIN LATERAL (
+      SELECT x.agent_id, x.serial_key FROM runplane.serial_tasks x WHERE x.task_id = g.task_id OFFSET 0) k),
   taken AS (
     SELECT g.agent_id, g.priority_key, g.turn, g.rank AS first_rank, g.rank, g.task_id, g.run_id, g.sequence, g.attempts FROM gone g
     UNION ALL
     SELECT s.agent_id, f.priority_key, f.turn, f.rank, s.rank, s.task_id, s.run_id, s.sequence, s.attempts
-      FROM unnest(v_places, v_tasks) c(place, task_id) JOIN runplane.serial_tasks s ON s.task_id = c.task_id
-      CROSS JOIN LATERAL (
-        SELECT g.priority_key, g.turn, g.rank FROM gone g JOIN runplane.serial_tasks k ON k.task_id = g.task_id
-         WHERE k.agent_id = s.agent_id AND k.serial_key = s.serial_key OFFSET 0) f
+      FROM unnest(v_places, v_tasks) c(place, task_id)
+      CROSS JOIN LATERAL (SELECT x.* FROM runplane.serial_tasks x WHERE x.task_id = c.task_id OFFSET 0) s
+      JOIN keys f ON f.agent_id = s.agent_id AND f.serial_key = s.serial_key
      WHERE c.place IS NULL
        AND NOT EXISTS (
-         SELECT FROM runplane.serial_tasks b JOIN runplane.tasks u ON u.id = b.task_id
-          WHERE b.agent_id = s.agent_id AND b.serial_key = s.serial_key AND b.rank < s.rank AND b.task_id <> ALL (v_tasks)
+         SELECT FROM (
+           SELECT x.task_id FROM runplane.serial_tasks x
+            WHERE x.agent_id = s.agent_id AND x.serial_key = s.serial_key AND x.rank < s.rank ORDER BY x.rank OFFSET 0) b
+          JOIN runplane.tasks u ON u.id = b.task_id
+          WHERE b.task_id <> ALL (v_tasks)
             AND NOT EXISTS (SELECT FROM runplane.leases l WHERE l.task_id = b.task_id OFFSET 0)
-            AND NOT EXISTS (SELECT FROM runplane.delayed_tasks d WHERE d.available_at = u.available_at AND d.task_id = b.task_id))),
+            AND NOT EXISTS (SELECT FROM runplane.delayed_tasks d WHERE d.available_at = u.available_at AND d.task_id = b.task_id OFFSET 0) OFFSET 0)),
   -- Those of a key stay together and in its order, whatever their own priorities.
   numbered AS (
     SELECT g.*, row_number() OVER (ORDER BY g.priority_key, g.turn, g.first_rank, g.rank) AS n FROM taken g),

@@ -10,7 +10,7 @@ interface Answer {
   errors?: { message: string }[];
 }
 
-/** Talks to a Runplane server as any client does: JSON over HTTP, subscriptions as event streams. */
+/** Talks to a Runplane server like every client: JSON over HTTP, subscriptions as event streams. */
 export class GraphQLClient {
   readonly #endpoint: string;
   readonly #query: string;

@@ -14,7 +14,7 @@ import {
 } from './demo-report.ts';
 import { GraphQLClient } from './graphql-client.ts';
 
-/** Publishes the example events through the API and shows what becomes of them, as any client would see it. */
+/** Publishes the example events through the API and shows what becomes of them, as clients see it. */
 const exampleEvents = new URL('../../examples/events/', import.meta.url);
 
 interface PublishOutcome {

@@ -32,13 +32,19 @@ export interface Statement {
   values?: unknown[];
 }
 
-const planByKey = [
+/**
+ * From here on a transaction finds its rows by key, and is planned so. A statement with a name is planned once for its
+ * session: all that use the same one have to plan it like this.
+ */
+export const planByKey = [
   'enable_seqscan = off',
   'enable_hashjoin = off',
   'enable_mergejoin = off',
   'enable_material = off',
   'plan_cache_mode = force_generic_plan',
-];
+]
+  .map((setting) => `set local ${setting}`)
+  .join('; ');
 
 /** A pool of connections that all have the same settings. */
 export class Database implements Queryable {
@@ -62,10 +68,13 @@ export class Database implements Queryable {
       `set ${scope}statement_timeout = ${options.timeouts.statement}`,
       `set ${scope}lock_timeout = ${options.timeouts.lock}`,
       `set ${scope}idle_in_transaction_session_timeout = ${options.timeouts.idleInTransaction}`,
+      // Compiling a plan takes longer than any statement here, and before Postgres 18 a setting that rules out a way to
+      // scan makes plans look expensive enough for it.
+      `set ${scope}jit = off`,
     ].join('; ');
     const begin = 'begin isolation level read committed';
     this.begin = options.ownSessions ? begin : `${begin}; ${settings}`;
-    this.beginByKey = [this.begin, ...planByKey].join('; set local ');
+    this.beginByKey = `${this.begin}; ${planByKey}`;
     const session = `${settings}; set default_transaction_isolation = 'read committed'`;
     this.pool = new pg.Pool({
       connectionString: options.connectionString,

@@ -1,6 +1,6 @@
 import { GroupCommit } from '../db/group-commit.ts';
 import type { Database, Queryable } from '../db/pool.ts';
-import { transaction } from '../db/transaction.ts';
+import { transactionByKey } from '../db/transaction.ts';
 import type { Json } from '../domain/json.ts';
 import { bookUsage } from '../result/book-usage.sql.ts';
 import type { ModelUsage } from '../result/parse-usage.ts';
@@ -49,7 +49,7 @@ export class Heartbeats {
     this.#group = new GroupCommit({
       maxItems: 1000,
       keysOf: ({ attemptId }) => [attemptId],
-      apply: (heartbeats) => transaction(db, (tx) => extend(tx, heartbeats)),
+      apply: (heartbeats) => transactionByKey(db, (tx) => extend(tx, heartbeats)),
     });
   }
 

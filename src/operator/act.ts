@@ -1,5 +1,5 @@
 import type { Database, Queryable } from '../db/pool.ts';
-import { transaction } from '../db/transaction.ts';
+import { transactionByKey } from '../db/transaction.ts';
 import { type IllegalState, isInvalidInput, parsed } from '../domain/problems.ts';
 import type { RunStatus, TaskStatus } from '../domain/status.ts';
 import { taskStatus } from '../read/task-filter.ts';
@@ -21,7 +21,7 @@ export async function act<Outcome extends { kind: string }>(
 ) {
   const reason = parsed(() => parseOptionalText(givenReason, 'reason'));
   if (isInvalidInput(reason)) return reason;
-  const outcome = await transaction(db, (tx) => action(tx, reason));
+  const outcome = await transactionByKey(db, (tx) => action(tx, reason));
   onCommit();
   return outcome;
 }

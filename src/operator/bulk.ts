@@ -1,4 +1,4 @@
-import type { Database, Queryable } from '../db/pool.ts';
+import { type Database, planByKey, type Queryable } from '../db/pool.ts';
 import { transaction } from '../db/transaction.ts';
 import { InvalidInputError, isInvalidInput, parsed } from '../domain/problems.ts';
 import { parseInteger } from '../domain/scalars.ts';
@@ -46,7 +46,10 @@ export async function bulk(
   const outcome = await transaction<BulkOutcome>(db, async (tx) => {
     const { rows } = await tx.query<{ id: string }>({ text, values: conditions.values });
     const ids = rows.slice(0, limit).map((row) => row.id);
-    const changed = input.dryRun || ids.length === 0 ? [] : await change(tx, ids, reason);
+    if (input.dryRun || ids.length === 0)
+      return { kind: 'BulkSuccess', matched: ids.length, changed: 0, hasMore: rows.length > limit };
+    await tx.query({ text: planByKey });
+    const changed = await change(tx, ids, reason);
     if (changed.length > 0) {
       const after = { filter: input.filter, changed: changed.length };
       await appendAudit(tx, {

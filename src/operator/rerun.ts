@@ -1,6 +1,6 @@
 import { encodeCursor } from '../changelog/cursor.ts';
 import type { Queryable } from '../db/pool.ts';
-import { transaction } from '../db/transaction.ts';
+import { transactionByKey } from '../db/transaction.ts';
 import { orUnavailable } from '../db/unavailable.ts';
 import { digest, hashKey } from '../domain/digest.ts';
 import { newUuid, toPublicId } from '../domain/ids.ts';
@@ -54,7 +54,7 @@ async function rerunOnce(
 ): Promise<RerunOutcome> {
   for (;;) {
     try {
-      const outcome = await transaction(db, (tx) => rerun(tx, request, epoch, actor));
+      const outcome = await transactionByKey(db, (tx) => rerun(tx, request, epoch, actor));
       onCommit();
       return outcome;
     } catch (error) {

@@ -47,8 +47,9 @@ budgets as materialized (
    where coalesce(h.max_tokens_per_minute, h.max_requests_per_minute, h.max_requests_per_second) is not null),
 corrected as materialized (
   -- What this statement books is not seen here: the claim's one request is taken off with an attempt's first usage.
+  -- OFFSET 0: looked up for each, where a plan could hash the usage of all.
   select b.attempt_id, b.agent_id, (sum(b.requests) - case when exists (
-           select from runplane.usage o where o.task_id = b.task_id and o.attempt_id = b.attempt_id) then 0 else 1 end)::int as requests
+           select from runplane.usage o where o.task_id = b.task_id and o.attempt_id = b.attempt_id offset 0) then 0 else 1 end)::int as requests
     from booked b where exists (select from budgets g where g.counts_requests)
    group by b.attempt_id, b.task_id, b.agent_id),
 used as (

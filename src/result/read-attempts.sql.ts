@@ -33,8 +33,8 @@ const columns = `
 t.id as "taskId", t.state as task, t.step, t.agent_id as "agentId", t.serial_key as "serialKey", t.optional, t.run_id as "runId"`;
 
 // Rows for hundreds of attempts come as one JSON document, which is read faster than as many rows, and each column of
-// each row costs. What only matters to an attempt that did not complete is read for those only. The agent is looked up
-// and not joined, so that no plan can begin with it and go through all of its leases.
+// each row costs. What only matters to an attempt that did not complete is read for those only. Leases and agents are
+// looked up one by one and not joined: no plan can go through all leases, nor begin with the agent.
 const readLeasedSql = `
 with now as materialized (select runplane.clock() as at)
 select json_agg(x) as attempts from (
@@ -46,12 +46,13 @@ select l.attempt_id as "attemptId", l.number, l.sequence, ${columns},
          'maxAttempts', t.max_attempts,
          'attemptsForgiven', t.attempts_forgiven,
          'retryPolicy', (select ag.retry_policy from runplane.agents ag where ag.id = l.agent_id)) end as unfinished
-  from now cross join runplane.leases l join runplane.tasks t on t.id = l.task_id
- where l.attempt_id = any($1)) x`;
+  from now cross join unnest($1::uuid[]) given(id)
+  cross join lateral (select s.* from runplane.leases s where s.attempt_id = given.id offset 0) l
+  join runplane.tasks t on t.id = l.task_id) x`;
 
 const readEndedSql = `
 select a.id as "attemptId", a.status as attempt, a.result_digest as "reportedDigest", a.number, t.sequence,
-       exists (select from runplane.leases x where x.task_id = t.id) as leased, ${columns}
+       exists (select from runplane.leases x where x.task_id = t.id offset 0) as leased, ${columns}
   from runplane.attempts a join runplane.tasks t on t.id = a.task_id
  where a.id = any($1)`;
 

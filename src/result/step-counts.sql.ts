@@ -50,7 +50,8 @@ export async function uncountSteps(tx: Queryable, runIds: readonly string[]): Pr
 
 const readSql = `
 select s.run_id as "runId", s.step, s.open, s.broken, s.joined
-  from unnest($1::uuid[], $2::text[]) k(run_id, step) join runplane.run_steps s on s.run_id = k.run_id and s.step = k.step`;
+  from unnest($1::uuid[], $2::text[]) k(run_id, step)
+  cross join lateral (select x.* from runplane.run_steps x where x.run_id = k.run_id and x.step = k.step offset 0) s`;
 
 /** As SQL: the counts of a run that should have them are wrong. */
 export const isMiscounted = (run: string): string => `(${run}.has_spawned and exists (
@@ -111,8 +112,8 @@ select ${runTaskColumns('t')}, case when t.parent_task_id is not null and t.avai
        extract(epoch from t.available_at - now.at)::float8 as "delaySeconds"
   from now cross join runplane.tasks t
  where t.id = any(array(
-   select w.task_id from unnest($1::uuid[], $2::text[]) k(run_id, step)
-     join runplane.step_waits w on w.run_id = k.run_id and w.step = k.step))
+   select w.task_id from unnest($1::uuid[], $2::text[]) k(run_id, step) cross join lateral (
+     select x.task_id from runplane.step_waits x where x.run_id = k.run_id and x.step = k.step offset 0) w))
  order by t.run_id, t.id`;
 
 /** A blocked task; one that was spawned for later has the time. */
@@ -141,19 +142,22 @@ export async function addStepWaits(tx: Queryable, taskIds: readonly string[]): P
   await tx.query({ name: 'add-step-waits', text: waitSql, values: [taskIds] });
 }
 
-// Nobody else writes the counts of these runs meanwhile: what has no row before the statement is new.
+// Nobody else writes the counts and waits of these runs meanwhile: what has no row before the statement is new, and a row
+// stays where it was found. They are looked up one by one, since a join could go through those of all runs.
 const writeSql = `
 with changes as materialized (
-  select * from json_to_recordset($1::json) as c(run_id uuid, step text, open int, broken int, joined int)),
+  select c.*, k.place from json_to_recordset($1::json) as c(run_id uuid, step text, open int, broken int, joined int)
+    left join lateral (
+      select s.ctid as place from runplane.run_steps s where s.run_id = c.run_id and s.step = c.step offset 0) k on true),
 changed as (
   update runplane.run_steps s set open = s.open + c.open, broken = s.broken + c.broken, joined = s.joined + c.joined
-    from changes c where s.run_id = c.run_id and s.step = c.step),
+    from changes c where s.ctid = c.place),
 added as (
   insert into runplane.run_steps (run_id, step, open, broken, joined)
-  select c.run_id, c.step, c.open, c.broken, c.joined from changes c
-   where not exists (select from runplane.run_steps s where s.run_id = c.run_id and s.step = c.step))
-delete from runplane.step_waits w using json_to_recordset($2::json) as e(run_id uuid, step text, task_id uuid)
- where w.run_id = e.run_id and w.step = e.step and w.task_id = e.task_id`;
+  select c.run_id, c.step, c.open, c.broken, c.joined from changes c where c.place is null)
+delete from runplane.step_waits w where w.ctid = any(array(
+  select k.ctid from json_to_recordset($2::json) as e(run_id uuid, step text, task_id uuid) cross join lateral (
+    select x.ctid from runplane.step_waits x where x.run_id = e.run_id and x.step = e.step and x.task_id = e.task_id offset 0) k))`;
 
 /** Stores what a transaction changed about the steps of runs with spawned tasks. */
 export async function writeStepCounts(tx: Queryable, counts: StepCounts): Promise<void> {

@@ -1,11 +1,25 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Assignment } from '../../src/dispatch/types.ts';
 import { actor, ControlPlane } from '../support/control-plane.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { pastTasks, readyTasks } from '../support/many-tasks.sql.ts';
 import { type PlanNode, planOf, type ShownPlan, showPlans } from '../support/plans.ts';
 
 /** Tables that grow, with the work that waits or that was ever done, or with dead rows that cannot be removed yet. */
-const growing = new Set(['tasks', 'runs', 'attempts', 'ready_tasks', 'leases', 'change_log', 'usage']);
+const growing = new Set([
+  'tasks',
+  'runs',
+  'attempts',
+  'ready_tasks',
+  'delayed_tasks',
+  'serial_tasks',
+  'leases',
+  'task_progress',
+  'run_steps',
+  'step_waits',
+  'change_log',
+  'usage',
+]);
 
 /** What reads a table that grows and does not look for particular rows of it. */
 function fullReads({ node, query }: ShownPlan): string[] {
@@ -17,8 +31,16 @@ function fullReads({ node, query }: ShownPlan): string[] {
 
 const nodesOf = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(nodesOf)];
 
+let answers = 0;
+const usage = () => ({
+  model: 'model',
+  inputTokens: 10,
+  outputTokens: 10,
+  responseId: `answer-${answers++}`,
+});
+
 /** Plans are kept, so it counts how they were made: when nothing was running yet, as after each start. */
-describe('with a backlog and a past, and no leases when the plans are made,', () => {
+describe('with a backlog and a past, and empty places when the plans are made,', () => {
   const agents = ['writer', 'critic', 'limited'];
   const plans: ShownPlan[] = [];
   let plane: ControlPlane;
@@ -44,13 +66,52 @@ describe('with a backlog and a past, and no leases when the plans are made,', ()
       await plane.agent(name, name === 'limited' ? { throttles: ['provider'], maxConcurrentTasks: 500 } : {});
       await plane.job(name, [{ name: 'only', agent: name }]);
     }
+    await plane.job('spawning', [
+      { name: 'start', agent: 'writer' },
+      { name: 'join', agent: 'critic', dependsOn: ['start'] },
+    ]);
     for (const statement of [
       ...readyTasks({ agents, count: 20_000, priority: 0 }),
       ...pastTasks({ agents, count: 5000 }),
-      'vacuum analyze',
     ])
       await plane.rows(statement);
+    // What was there is over: the planner knows the places as empty, and they have dead rows.
+    await work();
+    await plane.rows('vacuum analyze');
   });
+
+  /** Everything that happens to tasks again and again. */
+  async function work(): Promise<void> {
+    const claimed = await plane.claim(agents, 50);
+    expect(claimed).toHaveLength(50);
+    await plane.services.dispatch.extendLeases(
+      claimed.map((one) => ({ ...plane.credentials(one), progress: 0.5, usage: [usage()] })),
+    );
+    await Promise.all(
+      claimed.map((one, i) =>
+        plane.report(
+          one,
+          i % 10 === 0
+            ? { status: 'FAILED', error: { code: 'AGAIN', retryAfterSeconds: 3600 } }
+            : { status: 'COMPLETED', output: { n: 1 }, usage: [usage()] },
+        ),
+      ),
+    );
+    const runId = await plane.launch('spawning', { priority: 10, serialKey: 'k' });
+    const [first] = await plane.claim(['writer'], 1);
+    expect(first?.runId).toBe(runId);
+    const spawn = Array.from({ length: 20 }, (_, n) => ({
+      agent: 'writer',
+      priority: 10,
+      ...(n % 2 === 0 ? { step: 'part' } : { step: 'rest', dependsOn: ['part'] }),
+    }));
+    const spawned = await plane.report(first as Assignment, { status: 'COMPLETED', spawn });
+    expect(spawned).toMatchObject({ outcome: 'APPLIED' });
+    await Promise.all(
+      (await plane.claim(['writer'], 10)).map((one) => plane.report(one, { status: 'COMPLETED' })),
+    );
+    await plane.services.actions.cancelRun({ runId }, actor);
+  }
   // Without the invariants, which compare all changes with each other: that is for smaller tests.
   afterAll(async () => {
     await plane.services.stop();
@@ -59,11 +120,8 @@ describe('with a backlog and a past, and no leases when the plans are made,', ()
 
   it('claims and results find all their rows by key', async () => {
     plans.length = 0;
-    for (let repeat = 0; repeat < 2; repeat++) {
-      const claimed = await plane.claim(agents, 50);
-      expect(claimed).toHaveLength(50);
-      await Promise.all(claimed.map((one) => plane.report(one, { status: 'COMPLETED', output: { n: 1 } })));
-    }
+    await work();
+    await work();
     const seen = plans.map(({ query }) => query).join('\n');
     for (const part of [
       'delete from runplane.ready_tasks',
