@@ -9,11 +9,19 @@ import { unauthenticated } from './errors.ts';
 export class WatchedStream<Message> implements AsyncIterableIterator<Message> {
   readonly #source: AsyncIterableIterator<Message>;
   readonly #authority: Authority;
+  readonly #unwatch: () => void;
+  #ended = false;
   #over = false;
+  /** Ends the wait for a message. */
+  #refuse: (() => void) | null = null;
 
   constructor(source: AsyncIterableIterator<Message>, authority: Authority) {
     this.#source = source;
     this.#authority = authority;
+    this.#unwatch = watchAuthority(authority, silentMs, () => {
+      this.#ended = true;
+      this.#refuse?.();
+    });
   }
 
   [Symbol.asyncIterator](): this {
@@ -22,25 +30,29 @@ export class WatchedStream<Message> implements AsyncIterableIterator<Message> {
 
   async next(): Promise<IteratorResult<Message>> {
     if (this.#over) return { done: true, value: undefined };
-    let stop = (): void => {};
-    const ended = new Promise<never>((_, reject) => {
-      stop = watchAuthority(this.#authority, silentMs, () => reject(unauthenticated()));
-    });
     try {
-      const result = await Promise.race([this.#source.next(), ended]);
+      const result = await this.#nextOfSource();
       if (!result.done && !(await this.#authority.stands())) throw unauthenticated();
+      if (result.done) await this.return();
       return result;
     } catch (error) {
       await this.return();
       throw error;
-    } finally {
-      stop();
     }
   }
 
   async return(): Promise<IteratorResult<Message>> {
     this.#over = true;
+    this.#unwatch();
     await this.#source.return?.();
     return { done: true, value: undefined };
+  }
+
+  #nextOfSource(): Promise<IteratorResult<Message>> {
+    return new Promise((resolve, reject) => {
+      this.#refuse = () => reject(unauthenticated());
+      if (this.#ended) this.#refuse();
+      else this.#source.next().then(resolve, reject);
+    });
   }
 }
