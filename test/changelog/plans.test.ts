@@ -6,22 +6,14 @@ import {
 import { createRead } from '../../src/read/read.ts';
 import { ControlPlane } from '../support/control-plane.ts';
 import { createTestDatabase } from '../support/database.ts';
-import { type PlanNode, planOf, type ShownPlan, showPlans } from '../support/plans.ts';
+import { collectPlans, fullReads, type ShownPlan, showPlans } from '../support/plans.ts';
 
 /** Tables of which there is much here. */
 const large = new Set(['attempt_events', 'attempt_event_counts', 'change_log']);
 const runs = 300;
 const eventsARun = 200;
 
-const nodesOf = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(nodesOf)];
-/** What reads a table that grows and does not look for particular rows of it. */
-const fullReads = ({ node, query }: ShownPlan): string[] =>
-  nodesOf(node)
-    .filter((one) => large.has(one['Relation Name'] ?? ''))
-    .filter((one) => /^(Seq|Index|Index Only) Scan$/.test(one['Node Type']) && !one['Index Cond'])
-    .map((one) => `${one['Node Type']} of ${one['Relation Name']} in: ${query.trim().slice(0, 200)}`);
-
-const plans: ShownPlan[] = [];
+let plans: ShownPlan[] = [];
 let plane: ControlPlane;
 
 // Behind a pooler nothing is prepared, and no plan outlives what it was made for.
@@ -30,12 +22,7 @@ describe.skipIf(process.env.TEST_POOLER_URL !== undefined)('however much others 
     const database = await createTestDatabase();
     await showPlans(database);
     plane = await ControlPlane.start({ database });
-    plane.services.db.pool.on('connect', (client) => {
-      client.on('notice', ({ message }) => {
-        const plan = planOf(message);
-        if (plan) plans.push(plan);
-      });
-    });
+    plans = collectPlans(plane);
     await plane.agent('a');
     await plane.job('one', ['a']);
     await plane.services.intake.launchRuns(Array.from({ length: runs }, () => ({ job: 'one' })));
@@ -90,6 +77,6 @@ describe.skipIf(process.env.TEST_POOLER_URL !== undefined)('however much others 
       'x.sequence asc',
     ])
       expect(seen).toContain(part);
-    expect([...new Set(plans.flatMap(fullReads))]).toEqual([]);
+    expect([...new Set(plans.flatMap((plan) => fullReads(plan, large)))]).toEqual([]);
   });
 });

@@ -3,7 +3,7 @@ import type { Assignment } from '../../src/dispatch/types.ts';
 import { actor, ControlPlane } from '../support/control-plane.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { pastTasks, readyTasks } from '../support/many-tasks.sql.ts';
-import { type PlanNode, planOf, type ShownPlan, showPlans } from '../support/plans.ts';
+import { collectPlans, fullReads, type ShownPlan, showPlans } from '../support/plans.ts';
 
 /** Tables that grow, with the work that waits or that was ever done, or with dead rows that cannot be removed yet. */
 const growing = new Set([
@@ -21,16 +21,6 @@ const growing = new Set([
   'usage',
 ]);
 
-/** What reads a table that grows and does not look for particular rows of it. */
-function fullReads({ node, query }: ShownPlan): string[] {
-  return nodesOf(node)
-    .filter((one) => growing.has(one['Relation Name'] ?? ''))
-    .filter((one) => /^(Seq|Index|Index Only) Scan$/.test(one['Node Type']) && !one['Index Cond'])
-    .map((one) => `${one['Node Type']} of ${one['Relation Name']} in: ${query.trim().slice(0, 200)}`);
-}
-
-const nodesOf = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(nodesOf)];
-
 let answers = 0;
 const usage = () => ({
   model: 'model',
@@ -42,19 +32,14 @@ const usage = () => ({
 /** Plans are kept, so it counts how they were made: when nothing was running yet, as after each start. */
 describe('with a backlog and a past, and empty places when the plans are made,', () => {
   const agents = ['writer', 'critic', 'limited'];
-  const plans: ShownPlan[] = [];
+  let plans: ShownPlan[] = [];
   let plane: ControlPlane;
 
   beforeAll(async () => {
     const database = await createTestDatabase();
     await showPlans(database);
     plane = await ControlPlane.start({ database });
-    plane.services.db.pool.on('connect', (client) => {
-      client.on('notice', ({ message }) => {
-        const plan = planOf(message);
-        if (plan) plans.push(plan);
-      });
-    });
+    plans = collectPlans(plane);
     const limits = {
       maxConcurrentTasks: 1000,
       maxTokensPerMinute: 1_000_000_000,
@@ -129,6 +114,6 @@ describe('with a backlog and a past, and empty places when the plans are made,',
       'for no key update',
     ])
       expect(seen.toLowerCase()).toContain(part);
-    expect([...new Set(plans.flatMap(fullReads))]).toEqual([]);
+    expect([...new Set(plans.flatMap((plan) => fullReads(plan, growing)))]).toEqual([]);
   });
 });

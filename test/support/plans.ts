@@ -1,6 +1,7 @@
+import type { ControlPlane } from './control-plane.ts';
 import type { TestDatabase } from './database.ts';
 
-export interface PlanNode {
+interface PlanNode {
   'Node Type': string;
   'Relation Name'?: string;
   'Index Cond'?: string;
@@ -25,8 +26,29 @@ export async function showPlans({ db, url }: TestDatabase): Promise<void> {
     await db.query({ text: `alter database ${name} set ${setting} = '${value}'` });
 }
 
+/** The plans of everything that a plane executes from now on, in sessions that show them. */
+export function collectPlans(plane: ControlPlane): ShownPlan[] {
+  const plans: ShownPlan[] = [];
+  plane.services.db.pool.on('connect', (client) => {
+    client.on('notice', ({ message }) => {
+      const plan = planOf(message);
+      if (plan) plans.push(plan);
+    });
+  });
+  return plans;
+}
+
+/** What in a plan reads one of these tables and does not look for particular rows of it. */
+export const fullReads = ({ node, query }: ShownPlan, tables: ReadonlySet<string>): string[] =>
+  nodesOf(node)
+    .filter((one) => tables.has(one['Relation Name'] ?? ''))
+    .filter((one) => /^(Seq|Index|Index Only) Scan$/.test(one['Node Type']) && !one['Index Cond'])
+    .map((one) => `${one['Node Type']} of ${one['Relation Name']} in: ${query.trim().slice(0, 200)}`);
+
+const nodesOf = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(nodesOf)];
+
 /** The plan that a notice tells of, if it does. */
-export function planOf(message: string | undefined): ShownPlan | null {
+function planOf(message: string | undefined): ShownPlan | null {
   const json = message?.match(/^duration: .* plan:\n(.*)/s)?.[1];
   if (json === undefined) return null;
   const shown = JSON.parse(json) as { 'Query Text': string; Plan: PlanNode };
