@@ -397,6 +397,13 @@ CREATE TABLE "runplane"."attempts" (
 	CONSTRAINT "attempts_compute_cost" CHECK ("runplane"."attempts"."compute_cost" >= 0)
 );
 --> statement-breakpoint
+CREATE TABLE "runplane"."awaited_inputs" (
+	"correlation_id" text NOT NULL,
+	"asset_id" uuid NOT NULL,
+	"materialization_id" uuid NOT NULL,
+	CONSTRAINT "awaited_inputs_correlation_id_asset_id_materialization_id_pk" PRIMARY KEY("correlation_id","asset_id","materialization_id")
+);
+--> statement-breakpoint
 CREATE TABLE "runplane"."dead_letters" (
 	"id" uuid PRIMARY KEY NOT NULL,
 	"task_id" uuid NOT NULL,
@@ -647,6 +654,7 @@ ALTER TABLE "runplane"."agents" ADD CONSTRAINT "agents_queue_id_queues_id_fk" FO
 ALTER TABLE "runplane"."job_versions" ADD CONSTRAINT "job_versions_job_id_jobs_id_fk" FOREIGN KEY ("job_id") REFERENCES "runplane"."jobs"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "runplane"."queues" ADD CONSTRAINT "queues_pool_id_pools_id_fk" FOREIGN KEY ("pool_id") REFERENCES "runplane"."pools"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "runplane"."routes" ADD CONSTRAINT "routes_job_id_jobs_id_fk" FOREIGN KEY ("job_id") REFERENCES "runplane"."jobs"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "runplane"."awaited_inputs" ADD CONSTRAINT "awaited_inputs_materialization_id_materializations_id_fk" FOREIGN KEY ("materialization_id") REFERENCES "runplane"."materializations"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "runplane"."materialization_inputs" ADD CONSTRAINT "materialization_inputs_materialization_id_materializations_id_fk" FOREIGN KEY ("materialization_id") REFERENCES "runplane"."materializations"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "runplane"."materialization_inputs" ADD CONSTRAINT "materialization_inputs_input_id_materializations_id_fk" FOREIGN KEY ("input_id") REFERENCES "runplane"."materializations"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "runplane"."materializations" ADD CONSTRAINT "materializations_asset_id_assets_id_fk" FOREIGN KEY ("asset_id") REFERENCES "runplane"."assets"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
@@ -659,8 +667,9 @@ CREATE INDEX "knowledge_events_by_correlation" ON "runplane"."knowledge_events" 
 CREATE INDEX "knowledge_events_by_day" ON "runplane"."knowledge_events" USING btree (((created_at at time zone 'UTC')::date));--> statement-breakpoint
 CREATE INDEX "leases_by_agent" ON "runplane"."leases" USING btree ("agent_id","claim_seq");--> statement-breakpoint
 CREATE INDEX "leases_by_claim" ON "runplane"."leases" USING btree ("worker_id","claim_key") WHERE "runplane"."leases"."claim_key" is not null;--> statement-breakpoint
+CREATE INDEX "awaited_inputs_by_materialization" ON "runplane"."awaited_inputs" USING btree ("materialization_id");--> statement-breakpoint
 CREATE INDEX "materialization_inputs_by_input" ON "runplane"."materialization_inputs" USING btree ("input_id");--> statement-breakpoint
-CREATE INDEX "materializations_by_correlation" ON "runplane"."materializations" USING btree ("correlation_id","asset_id");--> statement-breakpoint
+CREATE INDEX "materializations_by_correlation" ON "runplane"."materializations" USING btree ("correlation_id","asset_id","id");--> statement-breakpoint
 CREATE INDEX "materializations_by_task" ON "runplane"."materializations" USING btree ("task_id");--> statement-breakpoint
 CREATE UNIQUE INDEX "usage_by_response" ON "runplane"."usage" USING btree ("response_id") WHERE "runplane"."usage"."response_id" is not null;--> statement-breakpoint
 CREATE INDEX "usage_by_task" ON "runplane"."usage" USING btree ("task_id");--> statement-breakpoint

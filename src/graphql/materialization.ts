@@ -53,7 +53,8 @@ MaterializationRef.implement({
     inputs: t.field({
       type: MaterializationConnection,
       nullable: true,
-      description: 'What it was made from.',
+      description:
+        'What it was made from: of each asset that its step reads the latest production, of the same run or else of the same correlation id. Where there was none, the first that came later.',
       args: pageArgs,
       resolve: (made, page, { loaders }) => loaders.materializationInputs(made.id, page),
     }),

@@ -43,8 +43,12 @@ export const agents: readonly SaveAgentInput[] = [
 ];
 
 /** Extraction first, persistence second: when the database refuses, only the second is repeated. */
-const recordThenDataset = (assets: AssetPair, agentPrefix: string): JobStepInput[] => [
-  { name: 'record', agent: `${agentPrefix}_record`, assetKey: assets.record },
+const recordThenDataset = (
+  assets: AssetPair,
+  agentPrefix: string,
+  readsAssetKeys: string[] = [],
+): JobStepInput[] => [
+  { name: 'record', agent: `${agentPrefix}_record`, assetKey: assets.record, readsAssetKeys },
   {
     name: 'dataset',
     agent: `${agentPrefix}_dataset`,
@@ -66,13 +70,17 @@ const define = (
   { topic, config, ...job }: { topic: string; config: Json } & Omit<SaveJobInput, 'name'>,
 ): Definition => ({ job: { name, ...job }, route: { name, topic, job: name, config } });
 
-const operationDefinition = ({ type, topic, description }: Operation): Definition =>
+const operationDefinition = ({ type, topic, description, after }: Operation): Definition =>
   define(`knowledge_${type}`, {
     description,
     topic,
     config: eventConfig(type),
     configSchema: operationSchema(type),
-    steps: recordThenDataset(assetsOf(type), 'knowledge_event'),
+    steps: recordThenDataset(
+      assetsOf(type),
+      'knowledge_event',
+      after === undefined ? [] : [assetsOf(after).dataset],
+    ),
   });
 
 const definitions: readonly Definition[] = [

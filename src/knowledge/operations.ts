@@ -4,6 +4,8 @@ export interface Operation {
   type: string;
   topic: string;
   description: string;
+  /** Of the operation whose dataset it is made from, under the same correlation id. Their messages come in any order. */
+  after?: string;
 }
 
 /** One entry here makes an operation's job, route and assets; docs/knowledge.md has the other two steps. */
@@ -17,11 +19,13 @@ export const operations: readonly Operation[] = [
     type: 'retrieve',
     topic: 'pipeline.knowledge.retrieve',
     description: 'Keeps what was asked for and what was found.',
+    after: 'embedding',
   },
   {
     type: 'compose',
     topic: 'pipeline.knowledge.compose',
     description: 'Keeps how found passages were put together for a model.',
+    after: 'retrieve',
   },
 ];
 

@@ -43,16 +43,20 @@ select ${columns}, e.${known} as known from edges e join runplane.assets s on s.
 const upstreamSql = neighboursSql('downstream', 'upstream');
 const downstreamSql = neighboursSql('upstream', 'downstream');
 
-/** Edges reached one way, each once, with the length of the shortest way to it. Ends where a cycle closes. */
-const lineageSql = (near: string, far: string): string => `
+/**
+ * Edges reached up or down, each once, with the length of the shortest way to it. A cycle ends where it closes: an
+ * edge is gone on from at each depth once, and at no depth past the limit.
+ */
+const lineageSql = `
 with recursive ${edges},
 reached as (
-  select e.upstream, e.downstream, 1 as depth from edges e where e.${near} = $1
+  select g.way, case g.way when 'UPSTREAM' then e.upstream else e.downstream end as far, e.upstream, e.downstream, 1 as depth
+    from unnest($3::text[]) g(way) join edges e on case g.way when 'UPSTREAM' then e.downstream else e.upstream end = $1
   union
-  select e.upstream, e.downstream, r.depth + 1 from reached r join edges e on e.${near} = r.${far} where r.depth < $2)
+  select r.way, case r.way when 'UPSTREAM' then e.upstream else e.downstream end, e.upstream, e.downstream, r.depth + 1
+    from reached r join edges e on case r.way when 'UPSTREAM' then e.downstream else e.upstream end = r.far
+   where r.depth < $2)
 select upstream, downstream, min(depth) as depth from reached group by 1, 2 order by 3, 1, 2`;
-const lineageUpSql = lineageSql('downstream', 'upstream');
-const lineageDownSql = lineageSql('upstream', 'downstream');
 
 const list: ListDefinition = {
   name: 'assets',
@@ -96,15 +100,8 @@ export class AssetQuestions {
     if (depth < 1 || depth > maxDepth) {
       throw new ReadError('BAD_USER_INPUT', `depth must be from 1 to ${maxDepth}.`, 'depth');
     }
-    const found: AssetEdge[] = [];
-    for (const [way, name, text] of [
-      ['UPSTREAM', 'lineage-up', lineageUpSql],
-      ['DOWNSTREAM', 'lineage-down', lineageDownSql],
-    ] as const) {
-      if (direction !== way && direction !== 'BOTH') continue;
-      found.push(...(await readRows<AssetEdge>(this.#db, { name, text, values: [id, depth] })));
-    }
-    return found;
+    const ways = direction === 'BOTH' ? ['UPSTREAM', 'DOWNSTREAM'] : [direction];
+    return readRows<AssetEdge>(this.#db, { name: 'lineage', text: lineageSql, values: [id, depth, ways] });
   }
 
   async list(page: PageArgs): Promise<Page<AssetRow>> {

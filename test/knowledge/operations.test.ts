@@ -53,6 +53,26 @@ describe.each(operations.map(({ type, topic }) => ({ type, topic })))('$type', (
   });
 });
 
+test('of one correlation id are linked to each other, in whatever order their messages come', async () => {
+  for (const type of ['compose', 'embedding', 'retrieve']) {
+    await pipeline.publish(`pipeline.knowledge.${type}`, message);
+    await pipeline.publish(`pipeline.knowledge.${type}`, { ...message, correlation_id: 'other' });
+  }
+  const inputs = `
+    select distinct a.key as made, i.key as from from runplane.materialization_inputs x
+      join runplane.materializations m on m.id = x.materialization_id join runplane.assets a on a.id = m.asset_id
+      join runplane.materializations n on n.id = x.input_id and n.correlation_id = m.correlation_id
+      join runplane.assets i on i.id = n.asset_id order by 1`;
+  expect(await pipeline.plane.rows(inputs)).toEqual([
+    { made: 'compose_dataset', from: 'compose_record' },
+    { made: 'compose_record', from: 'retrieve_dataset' },
+    { made: 'embedding_dataset', from: 'embedding_record' },
+    { made: 'retrieve_dataset', from: 'retrieve_record' },
+    { made: 'retrieve_record', from: 'embedding_dataset' },
+  ]);
+  expect(await pipeline.count('materialization_inputs')).toBe(10);
+});
+
 describe('any operation', () => {
   const [{ topic }] = operations as readonly [(typeof operations)[number]];
 

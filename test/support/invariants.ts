@@ -166,6 +166,14 @@ const invariants: Record<string, string> = {
   'usage belongs to an attempt': `
     select u.id from runplane.usage u where not exists (select from runplane.attempts a where a.id = u.attempt_id)
        and not exists (select from runplane.leases l where l.attempt_id = u.attempt_id)`,
+  'no production waits for an input that was produced, nor has it already': `
+    select w.materialization_id from runplane.awaited_inputs w
+     where exists (select from runplane.materializations m where m.correlation_id = w.correlation_id and m.asset_id = w.asset_id)
+        or exists (select from runplane.materialization_inputs x join runplane.materializations i on i.id = x.input_id
+                    where x.materialization_id = w.materialization_id and i.asset_id = w.asset_id)`,
+  'a production has at most one input of each asset': `
+    select x.materialization_id from runplane.materialization_inputs x join runplane.materializations i on i.id = x.input_id
+     group by x.materialization_id, i.asset_id having count(*) > 1`,
   'what was materialized is of a completed task': `
     select m.id from runplane.materializations m join runplane.tasks t on t.id = m.task_id where t.state <> 'COMPLETED'`,
 };

@@ -129,12 +129,12 @@ export const materializations = runplane.table(
   },
   (t) => [
     unique('materializations_by_attempt').on(t.attemptId, t.assetId, t.partition).nullsNotDistinct(),
-    index('materializations_by_correlation').on(t.correlationId, t.assetId),
+    index('materializations_by_correlation').on(t.correlationId, t.assetId, t.id),
     index('materializations_by_task').on(t.taskId),
   ],
 );
 
-/** Lineage between productions: which one was made from which. */
+/** Lineage between productions: which one was made from which. Of each asset that its step reads, one. */
 export const materializationInputs = runplane.table(
   'materialization_inputs',
   {
@@ -148,5 +148,21 @@ export const materializationInputs = runplane.table(
   (t) => [
     primaryKey({ columns: [t.materializationId, t.inputId] }),
     index('materialization_inputs_by_input').on(t.inputId),
+  ],
+);
+
+/** What productions lack: an asset that their step reads and that was not produced yet under their correlation id. */
+export const awaitedInputs = runplane.table(
+  'awaited_inputs',
+  {
+    correlationId: text('correlation_id').notNull(),
+    assetId: id('asset_id').notNull(),
+    materializationId: id('materialization_id')
+      .notNull()
+      .references(() => materializations.id, { onDelete: 'cascade' }),
+  },
+  (t) => [
+    primaryKey({ columns: [t.correlationId, t.assetId, t.materializationId] }),
+    index('awaited_inputs_by_materialization').on(t.materializationId),
   ],
 );

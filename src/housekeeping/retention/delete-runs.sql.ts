@@ -48,7 +48,8 @@ with weighed as materialized (
        + (select count(*) from runplane.task_progress p where p.task_id = t.id)
        + (select count(*) from runplane.dead_letters d where d.task_id = t.id)
        + (select coalesce(sum(1 + (select count(*) from runplane.materialization_inputs i where i.materialization_id = m.id)
-                                + (select count(*) from runplane.materialization_inputs i where i.input_id = m.id)), 0)
+                                + (select count(*) from runplane.materialization_inputs i where i.input_id = m.id)
+                                + (select count(*) from runplane.awaited_inputs w where w.materialization_id = m.id)), 0)
             from runplane.materializations m where m.task_id = t.id)) as weight
     from (select t.run_id, t.id from runplane.tasks t where t.run_id = any($1) order by t.run_id, t.id limit ${taskRows + 1}) t),
 summed as materialized (
