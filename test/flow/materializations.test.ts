@@ -133,7 +133,7 @@ describe('there is one materialization', () => {
       Array.from({ length: 5 }, () => plane.report(assignment, made('embedding'))),
     );
     answers.push(await plane.report(assignment, made('embedding')));
-    expect(answers.map((answer) => 'outcome' in answer && answer.outcome).sort()).toEqual([
+    expect(answers.map((answer) => ('outcome' in answer ? answer.outcome : answer.kind)).sort()).toEqual([
       'APPLIED',
       ...Array.from({ length: 5 }, () => 'REPLAYED'),
     ]);
