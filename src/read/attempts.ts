@@ -1,9 +1,10 @@
 import type { Database } from '../db/pool.ts';
 import type { ErrorKind } from '../domain/retry-policy.ts';
 import type { AttemptStatus } from '../domain/status.ts';
-import { type ListDefinition, readChildLists, readList } from './list.ts';
+import { type ListDefinition, readChildLists, readTraceList } from './list.ts';
 import type { Page, PageArgs } from './page.ts';
 import { readById } from './query.ts';
+import { runsOfCorrelation } from './run-filter.ts';
 
 export interface AttemptRow {
   id: string;
@@ -56,8 +57,13 @@ const ofTask: ListDefinition = {
 const ofTrace: ListDefinition = {
   name: 'attempts of trace',
   columns,
-  from: `runplane.runs r join runplane.tasks t on t.run_id = r.id join ${allAttempts} x on x.task_id = t.id`,
-  key: [{ sql: 'x.id', type: 'uuid' }],
+  from: `${runsOfCorrelation}
+  cross join lateral (select y.id from runplane.tasks y where y.run_id = r.id and y.deleted_at is null offset 0) t
+  cross join lateral (select y.* from ${allAttempts} y where y.task_id = t.id offset 0) x`,
+  key: [
+    { sql: 'x.started_at', type: 'time' },
+    { sql: 'x.id', type: 'uuid' },
+  ],
   descending: false,
 };
 
@@ -83,9 +89,7 @@ export class AttemptQuestions {
   }
 
   /** All that carry one correlation id, oldest first. */
-  async ofCorrelation(correlationId: string, page: PageArgs): Promise<Page<AttemptRow>> {
-    const conditions = (where: { equals(column: string, value: unknown): void }): void =>
-      where.equals('r.correlation_id', correlationId);
-    return readList(this.#db, { list: ofTrace, filter: { correlationId }, conditions }, page);
+  ofCorrelation(correlationId: string, page: PageArgs): Promise<Page<AttemptRow>> {
+    return readTraceList(this.#db, ofTrace, correlationId, page);
   }
 }

@@ -1,6 +1,6 @@
 import type { Database } from '../db/pool.ts';
 import type { ConfigError } from '../domain/problems.ts';
-import { type ListDefinition, readList } from './list.ts';
+import { type ListDefinition, readList, readTraceList } from './list.ts';
 import type { Page, PageArgs } from './page.ts';
 import { readById } from './query.ts';
 import type { Where } from './where.ts';
@@ -38,7 +38,13 @@ const payloadSql = 'select id, payload from runplane.events where id = any($1)';
 
 const key = [{ sql: 'e.id', type: 'uuid' }] as const;
 const newestFirst: ListDefinition = { name: 'events', columns, from, key, descending: true };
-const ofTrace: ListDefinition = { ...newestFirst, name: 'events of trace', descending: false };
+const ofTrace: ListDefinition = {
+  ...newestFirst,
+  name: 'events of trace',
+  from: '(select x.* from runplane.events x where x.correlation_id = parent.id offset 0) e',
+  key: [{ sql: 'e.received_at', type: 'time' }, ...key],
+  descending: false,
+};
 
 function addEventFilter(where: Where, filter: EventFilter): void {
   where.isOneOf('e.topic', filter.topics);
@@ -73,12 +79,7 @@ export class EventQuestions {
   }
 
   /** All that carry one correlation id, oldest first. */
-  async ofCorrelation(correlationId: string, page: PageArgs): Promise<Page<EventRow>> {
-    const filter = { correlationId };
-    return readList(
-      this.#db,
-      { list: ofTrace, filter, conditions: (where) => addEventFilter(where, filter) },
-      page,
-    );
+  ofCorrelation(correlationId: string, page: PageArgs): Promise<Page<EventRow>> {
+    return readTraceList(this.#db, ofTrace, correlationId, page);
   }
 }

@@ -1,7 +1,6 @@
 import type { Database } from '../db/pool.ts';
-import { type ListDefinition, readList } from './list.ts';
+import { type ListDefinition, readTraceList } from './list.ts';
 import type { Page, PageArgs } from './page.ts';
-import type { Where } from './where.ts';
 
 /** A row of one of the tables of the built-in knowledge pipeline. */
 export interface KnowledgeRow {
@@ -23,8 +22,8 @@ const tables = [
 const rows = tables
   .map(
     ([table, eventId]) => `
-select '${table}' as "table", x.id as number, x.created_at, x.correlation_id, ${eventId} as event_id,
-       to_jsonb(x) - 'id' - 'created_at' as data from runplane.${table} x`,
+select '${table}' as "table", x.id as number, x.created_at, ${eventId} as event_id,
+       to_jsonb(x) - 'id' - 'created_at' as data from runplane.${table} x where x.correlation_id = parent.id`,
   )
   .join(' union all ');
 
@@ -48,8 +47,7 @@ export class KnowledgeQuestions {
   }
 
   /** All that carry one correlation id, oldest first. */
-  async ofCorrelation(correlationId: string, page: PageArgs): Promise<Page<KnowledgeRow>> {
-    const conditions = (where: Where): void => where.equals('k.correlation_id', correlationId);
-    return readList(this.#db, { list: ofTrace, filter: { correlationId }, conditions }, page);
+  ofCorrelation(correlationId: string, page: PageArgs): Promise<Page<KnowledgeRow>> {
+    return readTraceList(this.#db, ofTrace, correlationId, page);
   }
 }

@@ -16,8 +16,9 @@ export interface ListDefinition {
   columns: string;
   /** CTEs that from and the conditions need. */
   with?: string;
-  /** In a list of children, parent.id is the UUID of the one whose children they are. */
+  /** In a list of children, parent.id is the UUID of the one whose children they are; or what else parents says. */
   from: string;
+  parents?: 'uuid' | 'text';
   key: readonly KeyColumn[];
   descending: boolean;
 }
@@ -146,7 +147,7 @@ select exists (select from ${source} cross join lateral (
     const source =
       this.#parents === null
         ? '(select null::uuid) parent(id)'
-        : `unnest(${where.param(this.#parents)}::uuid[]) parent(id)`;
+        : `unnest(${where.param(this.#parents)}::${this.#question.list.parents ?? 'uuid'}[]) parent(id)`;
     this.#question.conditions?.(where);
     return source;
   }
@@ -183,6 +184,18 @@ const keyValue = (type: KeyType, parameter: string): string =>
   type === 'time'
     ? `timestamptz 'epoch' + ${parameter}::bigint * interval '1 millisecond'`
     : `${parameter}::${sqlTypes[type]}`;
+
+/** The rows that carry one correlation id: the parent is the id itself, and its rows are looked up before all else. */
+export async function readTraceList<Row extends object>(
+  db: Queryable,
+  list: ListDefinition,
+  correlationId: string,
+  args: PageArgs,
+): Promise<Page<Row>> {
+  const question = { list: { ...list, parents: 'text' } as const };
+  const pages = await readChildLists<Row>(db, question, [correlationId], args);
+  return pages.get(correlationId) ?? emptyPage();
+}
 
 const emptyPage = <Row>(): Page<Row> => ({
   edges: [],

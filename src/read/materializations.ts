@@ -1,5 +1,5 @@
 import type { Database } from '../db/pool.ts';
-import { type ListDefinition, readChildLists, readList } from './list.ts';
+import { type ListDefinition, readChildLists, readTraceList } from './list.ts';
 import type { Page, PageArgs } from './page.ts';
 import { readById, readRows } from './query.ts';
 import type { Where } from './where.ts';
@@ -27,7 +27,12 @@ select x.* from unnest($1::uuid[]) k(id) cross join lateral (
 
 const key = [{ sql: 'm.id', type: 'uuid' }] as const;
 const ofTask: ListDefinition = { name: 'materializations of task', columns, from, key, descending: false };
-const ofTrace: ListDefinition = { ...ofTask, name: 'materializations of trace' };
+const ofTrace: ListDefinition = {
+  ...ofTask,
+  name: 'materializations of trace',
+  from: '(select x.* from runplane.materializations x where x.correlation_id = parent.id offset 0) m',
+  key: [{ sql: 'm.at', type: 'time' }, ...key],
+};
 const ofAsset: ListDefinition = { ...ofTask, name: 'materializations of asset', descending: true };
 const inputs: ListDefinition = {
   ...ofTask,
@@ -86,8 +91,7 @@ export class MaterializationQuestions {
   }
 
   /** All that carry one correlation id, oldest first. */
-  async ofCorrelation(correlationId: string, page: PageArgs): Promise<Page<MaterializationRow>> {
-    const conditions = (where: Where): void => where.equals('m.correlation_id', correlationId);
-    return readList(this.#db, { list: ofTrace, filter: { correlationId }, conditions }, page);
+  ofCorrelation(correlationId: string, page: PageArgs): Promise<Page<MaterializationRow>> {
+    return readTraceList(this.#db, ofTrace, correlationId, page);
   }
 }

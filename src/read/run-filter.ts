@@ -11,6 +11,13 @@ export interface RunFilter extends RunChangeFilter {
 /** Runs with everything that a filter speaks of. */
 export const runsFrom = 'runplane.runs r join runplane.jobs j on j.id = r.job_id';
 
+/**
+ * Of a trace, where the parent is its correlation id. Looked up and not joined, as all that belongs to them: however many
+ * rows there are, no plan goes through more than those of the trace.
+ */
+export const runsOfCorrelation =
+  '(select x.* from runplane.runs x where x.correlation_id = parent.id offset 0) r';
+
 /** Adds the conditions of a filter on runsFrom. */
 export function addRunFilter(where: Where, filter: RunFilter): void {
   where.isOneOf('r.id', filter.ids, 'uuid');

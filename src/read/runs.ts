@@ -1,10 +1,10 @@
 import type { Database } from '../db/pool.ts';
 import type { ErrorKind } from '../domain/retry-policy.ts';
 import type { RunStatus } from '../domain/status.ts';
-import { type ListDefinition, readChildLists, readList } from './list.ts';
+import { type ListDefinition, readChildLists, readList, readTraceList } from './list.ts';
 import type { Page, PageArgs } from './page.ts';
 import { readById } from './query.ts';
-import { addRunFilter, type RunFilter, runsFrom } from './run-filter.ts';
+import { addRunFilter, type RunFilter, runsFrom, runsOfCorrelation } from './run-filter.ts';
 
 /** A run without its config. */
 export interface RunRow {
@@ -49,7 +49,17 @@ const key = [{ sql: 'r.id', type: 'uuid' }] as const;
 const newestFirst: ListDefinition = { name: 'runs', columns, from, key, descending: true };
 const ofJob: ListDefinition = { ...newestFirst, name: 'runs of job' };
 const ofEvent: ListDefinition = { ...newestFirst, name: 'runs of event', descending: false };
-const ofTrace: ListDefinition = { ...newestFirst, name: 'runs of trace', descending: false };
+const ofTrace: ListDefinition = {
+  ...newestFirst,
+  name: 'runs of trace',
+  from: `${runsOfCorrelation}
+  join runplane.jobs j on j.id = r.job_id
+  left join lateral (
+    select y.error_code, y.error_kind, y.error_message from runplane.tasks y
+     where y.id = r.failed_task_id and r.status = 'FAILED' offset 0) f on true`,
+  key: [{ sql: 'r.created_at', type: 'time' }, ...key],
+  descending: false,
+};
 
 export class RunQuestions {
   readonly #db: Database;
@@ -91,12 +101,7 @@ export class RunQuestions {
   }
 
   /** All that carry one correlation id, oldest first. */
-  async ofCorrelation(correlationId: string, page: PageArgs): Promise<Page<RunRow>> {
-    const filter = { correlationId };
-    return readList(
-      this.#db,
-      { list: ofTrace, filter, conditions: (where) => addRunFilter(where, filter) },
-      page,
-    );
+  ofCorrelation(correlationId: string, page: PageArgs): Promise<Page<RunRow>> {
+    return readTraceList(this.#db, ofTrace, correlationId, page);
   }
 }

@@ -4,9 +4,10 @@ import type { ErrorKind } from '../domain/retry-policy.ts';
 import { defaultRetryPolicy } from '../domain/retry-policy.ts';
 import { isTerminal, type TaskStatus } from '../domain/status.ts';
 import { ReadError } from './errors.ts';
-import { type ListDefinition, readChildLists, readList } from './list.ts';
+import { type ListDefinition, readChildLists, readList, readTraceList } from './list.ts';
 import type { Page, PageArgs } from './page.ts';
 import { readById, readRows } from './query.ts';
+import { runsOfCorrelation } from './run-filter.ts';
 import { addTaskFilter, type TaskFilter, taskStatus, tasksFrom, tasksInOrder } from './task-filter.ts';
 import { tasksOfPage } from './tasks-of-page.ts';
 import type { Where } from './where.ts';
@@ -140,6 +141,13 @@ const children = (name: string, condition: string): ListDefinition => ({
 });
 const ofRun: ListDefinition = { ...orders.CREATED_ASC, name: 'tasks of run' };
 const dependencies = children('dependencies', `t.run_id = p.run_id and ${memberOf('t')} && p.depends_on`);
+const ofTrace: ListDefinition = {
+  ...list('of trace', false, { sql: 't.created_at', type: 'time' }),
+  from: `${runsOfCorrelation}
+  cross join lateral (select y.* from runplane.tasks y where y.run_id = r.id and y.deleted_at is null offset 0) t
+  join runplane.agents a on a.id = t.agent_id
+  left join lateral (select y.* from runplane.leases y where y.task_id = t.id offset 0) l on true`,
+};
 const spawned = children('children', 't.parent_task_id = p.id');
 
 export class TaskQuestions {
@@ -205,9 +213,7 @@ export class TaskQuestions {
   }
 
   /** All that carry one correlation id, oldest first. */
-  async ofCorrelation(correlationId: string, page: PageArgs): Promise<Page<TaskRow>> {
-    const conditions = (where: Where): void => where.equals('r.correlation_id', correlationId);
-    const question = { list: orders.CREATED_ASC, filter: { correlationId }, conditions };
-    return readList(this.#db, question, page);
+  ofCorrelation(correlationId: string, page: PageArgs): Promise<Page<TaskRow>> {
+    return readTraceList(this.#db, ofTrace, correlationId, page);
   }
 }

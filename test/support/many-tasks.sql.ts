@@ -56,10 +56,12 @@ export function readyTasks(tasks: ManyTasks & { priority: number }): string[] {
   ];
 }
 
+const firstPast = 1_000_000_000;
+
 /** Runs of one task that one attempt completed. Their numbers are far from those of what is ready. */
 export function pastTasks(tasks: ManyTasks): string[] {
   if (tasks.count === 0) return [];
-  const rows = numbered(tasks, '1000000000');
+  const rows = numbered(tasks, String(firstPast));
   return [
     `${rows}
      insert into runplane.runs (id, job_id, job_version, status, config, correlation_id, priority, open_tasks, blocked_tasks, total_tasks,
@@ -76,3 +78,25 @@ export function pastTasks(tasks: ManyTasks): string[] {
        from numbered cross join (select runplane.clock() as at offset 0) now`,
   ];
 }
+
+/** Past tasks, each with the event that launched it, what it produced, and a record of the knowledge pipeline. */
+export function pastTraces(tasks: ManyTasks): string[] {
+  const rows = numbered(tasks, String(firstPast));
+  return [
+    ...pastTasks(tasks),
+    `${rows}
+     insert into runplane.events (id, topic, correlation_id, source, payload, received_at)
+     select ${id('e')}, 'past', 'c' || i, 'GRAPHQL', ${config}, at from numbered cross join (select runplane.clock() as at offset 0) now`,
+    `insert into runplane.assets (id, key) values (gen_random_uuid(), 'past') on conflict (key) do nothing`,
+    `${rows}
+     insert into runplane.materializations (id, asset_id, run_id, task_id, attempt_id, correlation_id, at)
+     select ${id('m')}, s.id, ${id('r')}, ${id('t')}, ${id('a')}, 'c' || i, at
+       from numbered join runplane.assets s on s.key = 'past' cross join (select runplane.clock() as at offset 0) now`,
+    `${rows}
+     insert into runplane.knowledge_events (event_id, event_type, correlation_id, pipeline_id, created_at)
+     select 'past-' || i, 'embedding', 'c' || i, 'past', at from numbered cross join (select runplane.clock() as at offset 0) now`,
+  ];
+}
+
+/** The correlation id of one of the past traces, from 0. */
+export const pastCorrelationId = (n: number): string => `c${firstPast + n}`;
