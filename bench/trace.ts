@@ -46,6 +46,7 @@ async function prepare({ server, database, events }: TraceOptions): Promise<void
   );
   await onDatabase(url, pastTraces({ agents, count: events }));
   await settle(url);
+  answer({});
 }
 
 async function measure({ server, database, events, traces }: TraceOptions): Promise<void> {
