@@ -128,9 +128,12 @@ async function measure({ by, streams, events, server, database }: StreamsOptions
   for (let n = 0; n < 5; n++) await one();
   waits.length = 0;
   const start = performance.now();
+  const cpu = process.cpuUsage();
   for (let n = 0; n < events; n++) await one();
   const seconds = (performance.now() - start) / 1000;
+  const { user, system } = process.cpuUsage(cpu);
   answer({
+    processorMicroseconds: (user + system) / (streams * events),
     messagesPerSecond: (streams * events) / seconds,
     allToldMs: median(waits),
     allToldP99Ms: percentile(waits, 99),

@@ -1,3 +1,5 @@
+import { limits } from '../domain/limits.ts';
+import type { Position } from './cursor.ts';
 import type { Changes } from './types.ts';
 
 /** What one read of the log found for all who ask for the same: selected and measured once, and told as one message. */
@@ -5,16 +7,19 @@ export class Batch<Change> {
   readonly changes: readonly Change[];
   readonly bytes: number;
   #message: Changes<Change> | null = null;
+  #position: Position | null = null;
 
   constructor(changes: readonly Change[]) {
     this.changes = changes;
     this.bytes = changes.reduce((sum, change) => sum + JSON.stringify(change).length, 0);
   }
 
-  /** The message of exactly this batch: the same object for all whose cursor is the same after it. */
-  message(cursor: string): Changes<Change> {
-    if (this.#message?.cursor !== cursor)
-      this.#message = { cursor, caughtUp: true, changes: [...this.changes] };
+  /** The message of exactly this batch: the same object for all whose position is the same after it. */
+  message(position: Position, cursorOf: (position: Position) => string): Changes<Change> {
+    if (this.#message === null || this.#position !== position) {
+      this.#position = position;
+      this.#message = { cursor: cursorOf(position), caughtUp: true, changes: [...this.changes] };
+    }
     return this.#message;
   }
 }
@@ -31,4 +36,11 @@ export function batchOf<Entry, Change>(
   const batch = new Batch(entries.flatMap((entry) => select(entry) ?? []));
   batches.set(entries, batch);
   return batch;
+}
+
+/** Whether these are more than may be kept for a subscriber. */
+export function isTooMuch(kept: readonly Batch<unknown>[]): boolean {
+  const events = kept.reduce((sum, { changes }) => sum + changes.length, 0);
+  const bytes = kept.reduce((sum, batch) => sum + batch.bytes, 0);
+  return events > limits.streamBufferEvents || bytes > limits.streamBufferBytes;
 }

@@ -1,4 +1,5 @@
 import type { Database } from '../db/pool.ts';
+import { logStart, type Position } from './cursor.ts';
 import type { Interest } from './interest.ts';
 import { InterestGroups } from './interest-groups.ts';
 import { horizonOf, readSnapshot } from './snapshot.ts';
@@ -25,9 +26,10 @@ export class LogReader<Entry, Scope = null> {
   readonly #subscribers = new Map<LiveSubscriber<Entry>, { scope: Scope; interest: Interest }>();
   readonly #groups: InterestGroups<Entry, LiveSubscriber<Entry>>;
   #snapshot = '';
-  #horizon = 0n;
+  #position: Position = logStart;
   #reading: Promise<void> | null = null;
   #again = false;
+  #stopped = false;
   /** How often somebody joined. */
   #joined = 0;
   readonly #unsubscribe: () => void;
@@ -41,6 +43,7 @@ export class LogReader<Entry, Scope = null> {
   }
 
   stop(): void {
+    this.#stopped = true;
     this.#unsubscribe();
     for (const subscriber of this.#subscribers.keys()) this.leave(subscriber);
   }
@@ -50,8 +53,8 @@ export class LogReader<Entry, Scope = null> {
   }
 
   /** Transactions before it are over, and what they wrote was pushed. */
-  get horizon(): bigint {
-    return this.#horizon;
+  get position(): Position {
+    return this.#position;
   }
 
   /**
@@ -81,7 +84,7 @@ export class LogReader<Entry, Scope = null> {
    */
   async read(): Promise<void> {
     this.#again = true;
-    while (this.#again) {
+    while (this.#again && !this.#stopped) {
       this.#reading ??= this.#readOnce();
       await this.#reading;
     }
@@ -102,7 +105,7 @@ export class LogReader<Entry, Scope = null> {
         return;
       }
       this.#snapshot = snapshot;
-      this.#horizon = horizonOf(snapshot);
+      this.#position = { xid: horizonOf(snapshot), id: 0 };
       for (const [own, members] of this.#groups.concerned(entries))
         for (const subscriber of members) subscriber.push(own);
     } finally {

@@ -1,5 +1,4 @@
-import { limits } from '../domain/limits.ts';
-import { type Batch, batchOf } from './batch.ts';
+import { type Batch, batchOf, isTooMuch } from './batch.ts';
 import {
   CursorError,
   decodeCursor,
@@ -15,7 +14,7 @@ import type { Interest } from './interest.ts';
 import type { LiveSubscriber, LogReader } from './log-reader.ts';
 import { endOf, horizonOf } from './snapshot.ts';
 import type { StreamEnd } from './stream-end.ts';
-import type { Changes } from './types.ts';
+import type { Changes, MessageStream } from './types.ts';
 
 export interface SubscriptionOptions<Entry, Change, Scope> {
   reader: LogReader<Entry, Scope>;
@@ -45,7 +44,7 @@ export class SlowConsumerError extends Error {
  * change could not be stopped when its client leaves.
  */
 export class Subscription<Entry, Change, Scope = null>
-  implements AsyncIterableIterator<Changes<Change>>, LiveSubscriber<Entry>
+  implements MessageStream<Changes<Change>>, LiveSubscriber<Entry>
 {
   readonly #options: SubscriptionOptions<Entry, Change, Scope>;
   readonly #isForeign: boolean;
@@ -59,6 +58,7 @@ export class Subscription<Entry, Change, Scope = null>
   #greeted = false;
   #lastMessage = performance.now();
   #wake: (() => void) | null = null;
+  #take: ((message: Changes<Change>) => boolean) | null = null;
   #closed = false;
 
   constructor(options: SubscriptionOptions<Entry, Change, Scope>) {
@@ -72,26 +72,33 @@ export class Subscription<Entry, Change, Scope = null>
     return this;
   }
 
+  offerTo(take: (message: Changes<Change>) => boolean): void {
+    this.#take = take;
+  }
+
   push(entries: readonly Entry[]): void {
     const { end, select, reader } = this.#options;
     if (end) for (const entry of entries) end.follow(entry);
     const batch = batchOf(entries, select);
-    if (batch.changes.length > 0 && !this.#overflowed) {
+    if (batch.changes.length > 0 && !this.#overflowed && !this.#handsOver(batch)) {
       this.#buffer.push(batch);
-      if (this.#isFull) {
+      if (isTooMuch(this.#buffer)) {
         this.#overflowed = true;
         this.#behindSince ??= performance.now();
         this.#buffer = [];
         reader.leave(this);
       }
+      this.#wake?.();
     }
-    this.#wake?.();
+    if (end?.reached) this.#wake?.();
   }
 
-  get #isFull(): boolean {
-    const events = this.#buffer.reduce((sum, { changes }) => sum + changes.length, 0);
-    const bytes = this.#buffer.reduce((sum, batch) => sum + batch.bytes, 0);
-    return events > limits.streamBufferEvents || bytes > limits.streamBufferBytes;
+  /** Whoever waits for a message has all that was before: nothing is buffered then, and it may be told at once. */
+  #handsOver(batch: Batch<Change>): boolean {
+    if (this.#take === null || this.#wake === null || isTooMuch([batch])) return false;
+    if (!this.#take(this.#live(batch))) return false;
+    this.#lastMessage = performance.now();
+    return true;
   }
 
   async next(): Promise<IteratorResult<Changes<Change>>> {
@@ -177,34 +184,47 @@ export class Subscription<Entry, Change, Scope = null>
       await this.#beginEnd();
     }
     const changes = page.entries.flatMap((entry) => this.#options.select(entry) ?? []);
-    const due = through || !this.#greeted || performance.now() - this.#lastMessage > keepAliveMs;
+    const due = through || !this.#greeted || this.#silentMs >= keepAliveMs;
     // A cursor past the horizon would claim that transactions which are still open were delivered.
     const cursor = this.#position.xid >= horizon ? { xid: horizon, id: 0 } : this.#position;
     return changes.length > 0 || due ? { cursor: this.#cursor(cursor), caughtUp: through, changes } : null;
   }
 
   #takeLive(): Changes<Change> | null {
-    this.#position = later(this.#position, { xid: this.#options.reader.horizon, id: 0 });
-    const due = !this.#greeted || performance.now() - this.#lastMessage > keepAliveMs;
     const [first, ...more] = this.#buffer;
-    if (!first && !due) return null;
+    if (!first && this.#greeted && this.#silentMs < keepAliveMs) return null;
     this.#buffer = [];
     this.#behindSince = null;
-    const cursor = this.#cursor(this.#position);
-    if (first && more.length === 0) return first.message(cursor);
+    if (first && more.length === 0) return this.#live(first);
     const changes = [first, ...more].flatMap((batch) => batch?.changes ?? []);
-    return { cursor, caughtUp: true, changes };
+    return { cursor: this.#cursor(this.#advance()), caughtUp: true, changes };
   }
 
-  async #waitForChange(): Promise<void> {
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, keepAliveMs);
-      this.#wake = () => {
+  /** The message of what the reader pushed last, as far as it is. */
+  #live(batch: Batch<Change>): Changes<Change> {
+    return batch.message(this.#advance(), this.#cursor);
+  }
+
+  #advance(): Position {
+    this.#position = later(this.#position, this.#options.reader.position);
+    return this.#position;
+  }
+
+  get #silentMs(): number {
+    return performance.now() - this.#lastMessage;
+  }
+
+  #waitForChange(): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = (): void => {
         clearTimeout(timer);
+        // What comes before the one who waited goes on has to follow what woke it.
+        this.#wake = null;
         resolve();
       };
+      const timer = setTimeout(wake, Math.max(1, keepAliveMs - this.#silentMs));
+      this.#wake = wake;
     });
-    this.#wake = null;
   }
 
   async #beginEnd(): Promise<void> {
@@ -221,7 +241,5 @@ export class Subscription<Entry, Change, Scope = null>
     return this.#buffer.length > 0 || this.#overflowed;
   }
 
-  #cursor(position: Position): string {
-    return encodeCursor(this.#options.epoch, position);
-  }
+  readonly #cursor = (position: Position): string => encodeCursor(this.#options.epoch, position);
 }

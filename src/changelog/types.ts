@@ -82,6 +82,15 @@ export interface Changes<Change> {
   changes: Change[];
 }
 
+/** Messages one after the other, asked for or, while it is waited for one, handed over. */
+export interface MessageStream<Message> extends AsyncIterableIterator<Message> {
+  /**
+   * From now on a message that somebody waits for is offered here first, without a promise: who takes it gives true
+   * and goes on waiting. What is not taken is what the wait brings.
+   */
+  offerTo?(take: (message: Message) => boolean): void;
+}
+
 export interface ChangePageRequest {
   /** Null: from the oldest change that is kept. */
   after: string | null;
@@ -96,8 +105,8 @@ export interface ChangeLog {
   /** Position now: what commits later is after it. */
   currentCursor(): Promise<string>;
   /** At least once, in order per object, without gaps. Throws CursorError for a cursor that cannot be resumed. */
-  taskChanges(filter: TaskChangeFilter, after: string | null): AsyncIterableIterator<Changes<TaskChange>>;
-  runChanges(filter: RunChangeFilter, after: string | null): AsyncIterableIterator<Changes<RunChange>>;
+  taskChanges(filter: TaskChangeFilter, after: string | null): MessageStream<Changes<TaskChange>>;
+  runChanges(filter: RunChangeFilter, after: string | null): MessageStream<Changes<RunChange>>;
   /**
    * The same as a page, which may be short or empty before it is caught up: at most first changes, but for those that
    * have to come before one of them.
@@ -108,8 +117,5 @@ export interface ChangeLog {
    * What agents tell, as a stream with the same promises and cursors; in order per attempt. Completes when what it is of
    * is over, and at once when there is none.
    */
-  attemptEvents(
-    of: AttemptEventsOf,
-    after: string | null,
-  ): Promise<AsyncIterableIterator<Changes<AttemptEvent>>>;
+  attemptEvents(of: AttemptEventsOf, after: string | null): Promise<MessageStream<Changes<AttemptEvent>>>;
 }

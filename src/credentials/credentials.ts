@@ -89,6 +89,7 @@ export class CredentialStore implements Credentials {
       authority && {
         viewer: authority.viewer,
         stands: async () => (await this.#sessions.stands(session.id)) && authority.stands(),
+        surelyStands: () => this.#sessions.surelyStands(session.id) && authority.surelyStands(),
       }
     );
   }
@@ -129,6 +130,11 @@ export class CredentialStore implements Credentials {
         if (stands) this.#lastUsed.touch(id);
         return stands;
       },
+      surelyStands: () => {
+        const stands = this.#tokens.remembered(id) !== null;
+        if (stands) this.#lastUsed.touch(id);
+        return stands;
+      },
       holderOf: () => ({ kind: 'apiToken', id }),
       secondsLeft,
     };
@@ -151,7 +157,7 @@ export class CredentialStore implements Credentials {
       }
       case 'external':
         // The session ends when the token that it was opened with would have.
-        return { viewer: holder.viewer, stands: () => Promise.resolve(true) };
+        return { viewer: holder.viewer, stands: () => Promise.resolve(true), surelyStands: () => true };
     }
   }
 }
@@ -164,6 +170,7 @@ const markOf = (adminToken: string, sessionSecret: string): string =>
 const adminAuthority = (adminToken: string): Held => ({
   viewer: admin,
   stands: () => Promise.resolve(true),
+  surelyStands: () => true,
   holderOf: (sessionSecret) => ({ kind: 'adminToken', mark: markOf(adminToken, sessionSecret) }),
   secondsLeft: null,
 });
@@ -175,6 +182,7 @@ function externalAuthority({ viewer, expiresAt }: ExternalToken): Held {
   return {
     viewer,
     stands: () => Promise.resolve(secondsLeft() > 0),
+    surelyStands: () => secondsLeft() > 0,
     holderOf: () => ({ kind: 'external', viewer }),
     secondsLeft: secondsLeft(),
   };

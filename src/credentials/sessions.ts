@@ -59,6 +59,10 @@ export class Sessions {
     return (await this.#rows.get(id)) !== null;
   }
 
+  surelyStands(id: string): boolean {
+    return this.#rows.remembered(id) !== null;
+  }
+
   async close(cookie: string): Promise<void> {
     const session = await this.find(cookie);
     if (!session) return;

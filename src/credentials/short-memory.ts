@@ -4,6 +4,8 @@ const maxEntries = 10_000;
 
 interface Entry<Row> {
   row: Promise<Row | null>;
+  /** What the promise gave. */
+  arrived: Row | null;
   until: number;
 }
 
@@ -32,13 +34,19 @@ export class ShortMemory<Row extends { secondsLeft: number | null }> {
     return known && now < known.until ? known.row : this.#read(id, now);
   }
 
+  /** A row that is there without asking for it. */
+  remembered(id: string): Row | null {
+    const known = this.#entries.get(id);
+    return known && this.#options.clock() < known.until ? known.arrived : null;
+  }
+
   /** What was read so far is not believed any more. */
   forget(id: string): void {
     this.#entries.delete(id);
   }
 
   #read(id: string, now: number): Promise<Row | null> {
-    const entry: Entry<Row> = { row: Promise.resolve(null), until: now + memoryMs };
+    const entry: Entry<Row> = { row: Promise.resolve(null), arrived: null, until: now + memoryMs };
     const drop = (): void => {
       if (this.#entries.get(id) === entry) this.#entries.delete(id);
     };
@@ -47,6 +55,7 @@ export class ShortMemory<Row extends { secondsLeft: number | null }> {
         if (!row) drop();
         // The database says how long it is good for; until then this clock counts.
         else if (row.secondsLeft !== null) entry.until = Math.min(entry.until, now + row.secondsLeft * 1000);
+        entry.arrived = row;
         return row;
       },
       (error: unknown) => {

@@ -1,5 +1,6 @@
 import type {
   Changes,
+  MessageStream,
   RunChange,
   RunChangeFilter,
   TaskChange,
@@ -14,11 +15,11 @@ import { toRunFilter, toTaskFilter } from './filters.ts';
  * A stream of a service whose errors are those of clients. A hand-written iterator: an async generator that waits
  * for the next change could not be stopped before that change, and would hold its place in the log until then.
  */
-export class ChangeStream<Message> implements AsyncIterableIterator<Message> {
-  readonly #source: AsyncIterableIterator<Message>;
+export class ChangeStream<Message> implements MessageStream<Message> {
+  readonly #source: MessageStream<Message>;
   #failed = false;
 
-  constructor(open: () => AsyncIterableIterator<Message>) {
+  constructor(open: () => MessageStream<Message>) {
     try {
       this.#source = open();
     } catch (error) {
@@ -28,6 +29,10 @@ export class ChangeStream<Message> implements AsyncIterableIterator<Message> {
 
   [Symbol.asyncIterator](): this {
     return this;
+  }
+
+  offerTo(take: (message: Message) => boolean): void {
+    this.#source.offerTo?.(take);
   }
 
   async next(): Promise<IteratorResult<Message>> {

@@ -10,6 +10,7 @@ import {
   isNonNullType,
   isObjectType,
 } from 'graphql';
+import type { MessageStream } from '../changelog/types.ts';
 import { allScopes, type Scope } from '../domain/credential.ts';
 import type { GraphQLContext } from './context.ts';
 import { lacksScope, unauthenticated } from './errors.ts';
@@ -69,7 +70,7 @@ function guardStream(field: Field): void {
   field.subscribe = async (source, args, context, info) => {
     if (scope !== null && !has(context, scope)) throw lacksScope(scope);
     return new WatchedStream(
-      (await subscribe(source, args, context, info)) as AsyncIterableIterator<unknown>,
+      (await subscribe(source, args, context, info)) as MessageStream<unknown>,
       context.authority,
     );
   };

@@ -1,3 +1,4 @@
+import type { MessageStream } from '../changelog/types.ts';
 import type { Authority } from '../domain/credential.ts';
 import { silentMs, watchAuthority } from './authority-watch.ts';
 import { unauthenticated } from './errors.ts';
@@ -6,8 +7,8 @@ import { unauthenticated } from './errors.ts';
  * A stream that ends with an error when its credential does: before each message, and every minute of silence. The
  * iterator is written by hand, so that one that waits can be stopped.
  */
-export class WatchedStream<Message> implements AsyncIterableIterator<Message> {
-  readonly #source: AsyncIterableIterator<Message>;
+export class WatchedStream<Message> implements MessageStream<Message> {
+  readonly #source: MessageStream<Message>;
   readonly #authority: Authority;
   readonly #unwatch: () => void;
   #ended = false;
@@ -15,7 +16,7 @@ export class WatchedStream<Message> implements AsyncIterableIterator<Message> {
   /** Ends the wait for a message. */
   #refuse: (() => void) | null = null;
 
-  constructor(source: AsyncIterableIterator<Message>, authority: Authority) {
+  constructor(source: MessageStream<Message>, authority: Authority) {
     this.#source = source;
     this.#authority = authority;
     this.#unwatch = watchAuthority(authority, silentMs, () => {
@@ -26,6 +27,11 @@ export class WatchedStream<Message> implements AsyncIterableIterator<Message> {
 
   [Symbol.asyncIterator](): this {
     return this;
+  }
+
+  /** Where the database has to be asked about the credential, a message waits for the answer. */
+  offerTo(take: (message: Message) => boolean): void {
+    this.#source.offerTo?.((message) => !this.#ended && this.#authority.surelyStands() && take(message));
   }
 
   async next(): Promise<IteratorResult<Message>> {

@@ -28,9 +28,8 @@ export async function answerAsEventStream(
   if (response.destroyed) stop();
   writer.open();
   try {
-    for await (const { cursor, json } of results) {
-      await writer.write(`event: next\n${cursor === null ? '' : `id: ${cursor}\n`}data: ${json}\n\n`);
-    }
+    results.offerTo(({ event }) => writer.writeNow(event));
+    for await (const { event } of results) await writer.write(event);
   } finally {
     openStreams.delete(cut);
     stop();

@@ -28,9 +28,16 @@ export class EventWriter {
     this.#response.write(`retry: ${1000 + Math.floor(Math.random() * 2000)}\n\n`);
   }
 
+  /** Writes what the client has room for at once; else nothing, and says so. */
+  writeNow(event: Buffer): boolean {
+    if (this.closed || this.#response.writableNeedDrain) return false;
+    this.#response.write(event);
+    return true;
+  }
+
   /** Settles when the client took it: a slow client slows only its own stream. One that stands still is left. */
-  async write(text: string): Promise<void> {
-    if (this.closed || this.#response.write(text)) return;
+  async write(event: Buffer | string): Promise<void> {
+    if (this.closed || this.#response.write(event)) return;
     const left = new AbortController();
     const closed = (): void => left.abort();
     const stalled = setTimeout(() => this.#response.destroy(), this.#unreadSeconds * 1000);

@@ -7,6 +7,7 @@ import {
   type OperationDefinitionNode,
   OperationTypeNode,
 } from 'graphql';
+import type { MessageStream } from '../changelog/types.ts';
 import { cannotExecute } from './prepared-operation.ts';
 import { executedOnce, StreamedResult } from './shared-results.ts';
 import { findVariableFaults } from './variable-faults.ts';
@@ -27,7 +28,7 @@ export interface Execution {
  */
 export class OperationResults implements AsyncIterableIterator<StreamedResult, undefined> {
   readonly #execution: Execution;
-  #source: AsyncIterator<unknown, unknown> | null = null;
+  #source: Pick<MessageStream<unknown>, 'next' | 'return' | 'offerTo'> | null = null;
   #only: ExecutionResult | null = null;
   #ended = false;
   #stopWaiting: (() => void) | null = null;
@@ -55,15 +56,35 @@ export class OperationResults implements AsyncIterableIterator<StreamedResult, u
     try {
       const event = await this.#nextEvent();
       if (this.#ended || !event || event.done) return await this.return();
-      const { args, key } = this.#execution;
-      const value = await executedOnce(event.value, key, async () => {
-        const result = await execute({ ...args, rootValue: event.value });
-        return new StreamedResult(this.#masked(result), cursorOf(event.value));
-      });
+      const value = await this.#resultOf(event.value);
       return this.#ended ? await this.return() : { done: false, value };
     } catch (error) {
       return this.#last({ errors: [this.#execution.maskError(error)] });
     }
+  }
+
+  /** Results of events that come while next() waits are offered here first, where nothing has to be waited for. */
+  offerTo(take: (result: StreamedResult) => boolean): void {
+    this.#source?.offerTo?.((event) => {
+      if (this.#ended) return false;
+      try {
+        const result = this.#resultOf(event);
+        return result instanceof StreamedResult && take(result);
+      } catch {
+        // It fails again where it is waited for, which is of this stream alone.
+        return false;
+      }
+    });
+  }
+
+  #resultOf(event: unknown): StreamedResult | Promise<StreamedResult> {
+    const { args, key } = this.#execution;
+    const streamed = (result: ExecutionResult): StreamedResult =>
+      new StreamedResult(this.#masked(result), cursorOf(event));
+    return executedOnce(event, key, () => {
+      const result = execute({ ...args, rootValue: event });
+      return result instanceof Promise ? result.then(streamed) : streamed(result);
+    });
   }
 
   return(): Promise<IteratorReturnResult<undefined>> {
