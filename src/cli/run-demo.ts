@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import pino from 'pino';
 import { startApp } from '../app.ts';
 import { readConfig } from '../config.ts';
-import { explainStartError } from '../start-error.ts';
 import { stopOnSignal } from '../stop-on-signal.ts';
+import { type ExitCode, exitCodes } from './command.ts';
 import {
   printChange,
   printTotals,
@@ -26,9 +26,21 @@ interface PublishOutcome {
   refusals?: { route: string; message: string }[];
 }
 
-async function main(): Promise<void> {
-  const unknown = process.argv.slice(2).find((word) => word !== '--exit');
-  if (unknown !== undefined) throw new UsageError(`There is no option ${unknown}; there is --exit.`);
+export async function runDemo(exit: boolean): Promise<ExitCode> {
+  let stopping = false;
+  try {
+    await show(exit, () => {
+      stopping = true;
+    });
+    return exitCodes.done;
+  } catch (error) {
+    // Whatever fails because the server stops is no news.
+    if (stopping) return exitCodes.done;
+    throw error;
+  }
+}
+
+async function show(exit: boolean, onStop: () => void): Promise<void> {
   const config = readConfig();
   const left = new AbortController();
   console.log(`starting a server${config.database.url === null ? ' with a Postgres of its own' : ''}`);
@@ -40,7 +52,7 @@ async function main(): Promise<void> {
   });
   stopOnSignal(starting, {
     stopping: () => {
-      stopping = true;
+      onStop();
       left.abort();
       console.log('\nstopping the server and its Postgres');
     },
@@ -60,7 +72,7 @@ async function main(): Promise<void> {
     );
   }
   printTotals(runs, url);
-  if (process.argv.includes('--exit')) await app.stop();
+  if (exit) await app.stop();
   else console.log('\nStill serving; ctrl-C stops the server and its Postgres.');
 }
 
@@ -159,13 +171,3 @@ function mostShared(values: readonly string[]): string | null {
   for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
   return [...counts].sort(([, a], [, b]) => b - a)[0]?.[0] ?? null;
 }
-
-class UsageError extends Error {}
-let stopping = false;
-
-main().catch((error: unknown) => {
-  // Whatever fails because the server stops is no news.
-  if (stopping) return;
-  console.error(`runplane demo: ${error instanceof UsageError ? error.message : explainStartError(error)}`);
-  process.exitCode = 1;
-});

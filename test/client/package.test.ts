@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { toPublicId } from '../../src/domain/ids.ts';
+import { unpackProduct } from '../support/packed.ts';
 import { startTestServer } from '../support/server.ts';
 
 const run = promisify(execFile);
@@ -13,11 +14,8 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 let directory: string;
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'runplane-package-'));
-  await run('npm', ['pack', '--pack-destination', directory], { cwd: root });
-  const installed = join(directory, 'node_modules/runplane');
-  await mkdir(installed, { recursive: true });
   // Without what the server depends on: the client must not need it.
-  await run('sh', ['-c', `tar xzf runplane-*.tgz --strip-components=1 -C ${installed}`], { cwd: directory });
+  await unpackProduct(directory);
   await mkdir(join(directory, 'node_modules/@types'));
   await symlink(join(root, 'node_modules/@types/node'), join(directory, 'node_modules/@types/node'));
   await writeFile(join(directory, 'package.json'), '{ "type": "module" }');

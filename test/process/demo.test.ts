@@ -13,7 +13,7 @@ afterEach(() => rm(directory, { recursive: true, force: true }));
 const env = () => ({ RUNPLANE_DATA_DIR: join(directory, 'data'), RUNPLANE_PORT: '0' });
 
 test('the demo publishes the examples, shows their changes, a trace and totals, and repeats nothing the second time', async () => {
-  const first = await startProcess('src/cli/demo.ts', ['--exit'], /Where to go next/, env());
+  const first = await startProcess('bin/runplane.js', ['demo', '--exit'], /Where to go next/, env());
   expect(await first.ended).toBe(0);
   const output = first.output();
   expect(output).toMatch(/published \d\d events, which launched \d\d runs/);
@@ -27,13 +27,13 @@ test('the demo publishes the examples, shows their changes, a trace and totals, 
   const [, runs] = /runs +(\d+) \((\d+) completed\)/.exec(output) ?? [];
   expect(output).toContain(`runs                ${runs} (${runs} completed)`);
 
-  const second = await startProcess('src/cli/demo.ts', ['--exit'], /Where to go next/, env());
+  const second = await startProcess('bin/runplane.js', ['demo', '--exit'], /Where to go next/, env());
   expect(await second.ended).toBe(0);
   expect(second.output().match(/repeated/g)?.length).toBeGreaterThan(1);
 }, 120_000);
 
 test('the demo keeps serving until ctrl-C', async () => {
-  const demo = await startProcess('src/cli/demo.ts', [], /Still serving/, env());
+  const demo = await startProcess('bin/runplane.js', ['demo'], /Still serving/, env());
   const url = /runplane ready on (http:\S+)/.exec(demo.output())?.[1];
   expect((await fetch(`${url}/healthz`)).status).toBe(200);
   expect(await demo.end('SIGINT')).toBe(0);

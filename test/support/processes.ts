@@ -13,18 +13,23 @@ export interface Process {
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Starts a script of this project and waits until it prints the word. */
+/** Starts a script of this project, or the command in bin, and waits until it prints the word. */
 export async function startProcess(
   script: string,
   args: string[],
   until: RegExp,
   env: NodeJS.ProcessEnv = {},
+  cwd = root,
 ): Promise<Process> {
-  const child = spawn(process.execPath, ['--import', 'tsx', script, ...args], {
-    cwd: root,
-    env: { ...process.env, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+  const child = spawn(
+    process.execPath,
+    [...(script.endsWith('.ts') ? ['--import', 'tsx'] : []), script, ...args],
+    {
+      cwd,
+      env: { ...process.env, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    },
+  );
   const ended = once(child, 'exit').then(([code]) => code as number | null);
   let output = '';
   await new Promise<void>((resolve, reject) => {
