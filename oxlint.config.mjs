@@ -28,6 +28,10 @@ const boundaries = {
     sees: ['domain', 'db', 'changelog'],
     why: 'src/intake imports only src/domain, src/db and src/changelog: accepting work does not wait on, or know, who schedules or runs it.',
   },
+  ingest: {
+    sees: ['domain', 'db', 'intake'],
+    why: 'src/ingest imports only src/domain, src/db and src/intake: what a broker delivers comes in by the door that all events come in by.',
+  },
   scheduler: {
     sees: ['domain', 'db', 'changelog', 'result'],
     why: 'src/scheduler imports only src/domain, src/db, src/changelog and src/result: it meets the other services in the tables, never by calling them.',

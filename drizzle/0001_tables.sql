@@ -164,6 +164,43 @@ CREATE TABLE "runplane"."throttles" (
 	CONSTRAINT "throttles_limits" CHECK (least("runplane"."throttles"."max_concurrent_tasks", "runplane"."throttles"."max_tokens_per_minute", "runplane"."throttles"."max_requests_per_minute", "runplane"."throttles"."max_requests_per_second") >= 0)
 );
 --> statement-breakpoint
+CREATE TABLE "runplane"."ingest_incidents" (
+	"id" uuid PRIMARY KEY NOT NULL,
+	"stream" text NOT NULL,
+	"consumer" text NOT NULL,
+	"at" timestamp (3) with time zone DEFAULT runplane.clock() NOT NULL,
+	"kind" text NOT NULL,
+	"from_sequence" bigint,
+	"to_sequence" bigint,
+	"detail" text NOT NULL,
+	"event_id" uuid,
+	"resolved_at" timestamp (3) with time zone,
+	CONSTRAINT "ingest_incidents_kind" CHECK ("runplane"."ingest_incidents"."kind" in ('GAP', 'POISON', 'MAX_DELIVER', 'CONFLICT', 'STREAM_MISSING', 'CONSUMER_MISSING', 'AGE_WARNING')),
+	CONSTRAINT "ingest_incidents_range" CHECK ("runplane"."ingest_incidents"."from_sequence" <= "runplane"."ingest_incidents"."to_sequence")
+);
+--> statement-breakpoint
+CREATE TABLE "runplane"."ingest_streams" (
+	"stream" text NOT NULL,
+	"consumer" text NOT NULL,
+	"stream_created" text,
+	"consumer_created" text,
+	"handled" "int8multirange" DEFAULT '{}' NOT NULL,
+	"delivered_sequence" bigint DEFAULT 0 NOT NULL,
+	"subjects" text[] DEFAULT '{}' NOT NULL,
+	"ack_wait_seconds" double precision NOT NULL,
+	"max_deliver" integer NOT NULL,
+	"max_age_seconds" double precision,
+	"last_sequence" bigint,
+	"pending" bigint,
+	"unacknowledged" bigint,
+	"redelivered" bigint,
+	"oldest_pending_at" timestamp (3) with time zone,
+	"seen_at" timestamp (3) with time zone,
+	"watcher" uuid,
+	"watched_until" timestamp (3) with time zone,
+	CONSTRAINT "ingest_streams_stream_consumer_pk" PRIMARY KEY("stream","consumer")
+);
+--> statement-breakpoint
 CREATE TABLE "runplane"."knowledge_chat_audit" (
 	"id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "runplane"."knowledge_chat_audit_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
 	"message_key" text NOT NULL,
@@ -553,10 +590,12 @@ CREATE TABLE "runplane"."events" (
 	"customer" text,
 	"labels" jsonb DEFAULT '{}'::jsonb NOT NULL,
 	"rejection" jsonb,
+	"raw" "bytea",
 	"refusals" jsonb DEFAULT '[]'::jsonb NOT NULL,
 	"launched_routes" text[] DEFAULT '{}' NOT NULL,
 	"received_at" timestamp (3) with time zone DEFAULT runplane.clock() NOT NULL,
-	CONSTRAINT "events_topic" CHECK ("runplane"."events"."topic" <> '')
+	CONSTRAINT "events_topic" CHECK ("runplane"."events"."topic" <> ''),
+	CONSTRAINT "events_raw" CHECK ("runplane"."events"."raw" is null or "runplane"."events"."rejection" is not null and octet_length("runplane"."events"."raw") <= 65536)
 );
 --> statement-breakpoint
 CREATE TABLE "runplane"."idempotency_records" (
@@ -660,6 +699,9 @@ ALTER TABLE "runplane"."materialization_inputs" ADD CONSTRAINT "materialization_
 ALTER TABLE "runplane"."materializations" ADD CONSTRAINT "materializations_asset_id_assets_id_fk" FOREIGN KEY ("asset_id") REFERENCES "runplane"."assets"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "attempt_events_by_task" ON "runplane"."attempt_events" USING btree ("task_id","xid","id");--> statement-breakpoint
 CREATE UNIQUE INDEX "agent_throttles_by_throttle" ON "runplane"."agent_throttles" USING btree ("throttle_id","agent_id");--> statement-breakpoint
+CREATE INDEX "ingest_incidents_by_stream" ON "runplane"."ingest_incidents" USING btree ("stream","consumer","id");--> statement-breakpoint
+CREATE INDEX "ingest_incidents_by_event" ON "runplane"."ingest_incidents" USING btree ("event_id") WHERE "runplane"."ingest_incidents"."event_id" is not null;--> statement-breakpoint
+CREATE UNIQUE INDEX "ingest_incidents_lasting" ON "runplane"."ingest_incidents" USING btree ("stream","consumer","kind") WHERE "runplane"."ingest_incidents"."resolved_at" is null and "runplane"."ingest_incidents"."kind" in ('STREAM_MISSING', 'CONSUMER_MISSING', 'AGE_WARNING');--> statement-breakpoint
 CREATE INDEX "knowledge_chat_audit_by_correlation" ON "runplane"."knowledge_chat_audit" USING btree ("correlation_id");--> statement-breakpoint
 CREATE INDEX "knowledge_chat_pairs_by_correlation" ON "runplane"."knowledge_chat_pairs" USING btree ("correlation_id");--> statement-breakpoint
 CREATE INDEX "knowledge_events_by_type" ON "runplane"."knowledge_events" USING btree ("event_type");--> statement-breakpoint

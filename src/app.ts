@@ -11,6 +11,7 @@ import type { GraphQLContext } from './graphql/context.ts';
 import { buildSchema } from './graphql/schema.ts';
 import { type HttpServer, startHttpServer } from './http/server.ts';
 import { readTrustedDocuments, type TrustedDocuments } from './http/trusted-documents.ts';
+import type { Ingest } from './ingest/ingest.ts';
 import { createKnowledgeHandlers, installKnowledge } from './knowledge/index.ts';
 import { seedRegistry } from './operator/seed-registry.ts';
 import { createLoaders } from './read/loaders.ts';
@@ -99,6 +100,15 @@ async function start(
   await seedRegistry(services.db);
   await installKnowledge(services);
 
+  let ingest: Ingest | null = null;
+  if (config.nats && config.roles.includes('ingest')) {
+    // Whoever has no broker does not load its client.
+    const { startIngest } = await import('./ingest/ingest.ts');
+    const running = startIngest(config.nats, { db: services.db, intake: services.intake, log });
+    ingest = running;
+    started.push(() => running.stop());
+  }
+
   // Dashboards read through a small pool of their own: a slow question never takes a connection from the work.
   const readDb = new Database({
     ...database,
@@ -117,7 +127,7 @@ async function start(
       version,
       schema: buildSchema(),
       log,
-      notReady: () => notReady(services, log),
+      notReady: () => notReady({ ...services, ingest }, log),
       horizonStall: () => services.horizon.stall,
       credentials: services.credentials,
       access: {

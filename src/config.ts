@@ -1,13 +1,7 @@
 import { errors } from './errors.ts';
-import {
-  isLoopback,
-  type LogLevel,
-  type Role,
-  type Setting,
-  type SettingName,
-  type SettingWithDefault,
-  settings,
-} from './settings.ts';
+import { type NatsConfig, readNats } from './nats-config.ts';
+import type { Setting, SettingWithDefault } from './setting.ts';
+import { isLoopback, type LogLevel, type Role, type SettingName, settings } from './settings.ts';
 
 /** How this process runs: read once, at start, and never changed. */
 export interface Config {
@@ -64,6 +58,8 @@ export interface Config {
       readonly audit: number;
     };
   };
+  /** Null: events come by GraphQL alone. */
+  readonly nats: NatsConfig | null;
   /** Settings that are allowed and should be known of, as sentences. */
   readonly risks: readonly string[];
 }
@@ -153,6 +149,7 @@ export function readConfig(env: Environment = process.env): Config {
         audit: read('RUNPLANE_RETENTION_AUDIT_DAYS', settings.RUNPLANE_RETENTION_AUDIT_DAYS),
       }),
     }),
+    nats: readNats(read, faults),
   };
   if (auth === 'off') faults.push(...faultsWithoutAuthentication(config.host, env));
   if ((valueOf(env, 'RUNPLANE_OIDC_ISSUER') === null) !== (valueOf(env, 'RUNPLANE_OIDC_AUDIENCE') === null)) {

@@ -1,4 +1,5 @@
 import type { Config } from './config.ts';
+import { insistsOnTls, type NatsConfig } from './nats-config.ts';
 
 /** The effective settings, one a line, fit to be shown: without passwords and keys. */
 export function describeConfig(config: Config): string[] {
@@ -17,6 +18,7 @@ export function describeConfig(config: Config): string[] {
     `authentication: ${describeAuthentication(config.authentication)}`,
     `access: ${describeAccess(config.access)}`,
     `housekeeping: ${describeHousekeeping(config.housekeeping)}`,
+    `events from NATS: ${config.nats === null ? 'none' : describeNats(config.nats)}`,
     `log level: ${config.logLevel}`,
     ...config.risks.map((risk) => `warning: ${risk}`),
   ];
@@ -50,6 +52,26 @@ function describeHousekeeping({ on, thresholdSeconds, retentionDays }: Config['h
     `after ${thresholdSeconds} s; keeps runs ${kept(runs)}, events ${kept(events)}, ` +
     `the change log ${kept(changeLog)}, attempt events ${kept(attemptEvents)}, audit entries ${kept(audit)}`
   );
+}
+
+function describeNats(nats: NatsConfig): string {
+  const { streams, consumer, ackWaitSeconds, maxDeliver, batch } = nats;
+  const way = (['user', 'token', 'nkey', 'credentials'] as const).find((name) => nats[name] !== null);
+  return [
+    `${streams.join(', ')} at ${nats.servers.map(withoutSecrets).join(', ')}`,
+    `consumer ${consumer}`,
+    ...(way === undefined ? [] : [`signed in by ${way}`]),
+    ...(insistsOnTls(nats) ? ['TLS'] : []),
+    `ack wait ${ackWaitSeconds} s, ${maxDeliver} deliveries, ${batch} at once`,
+  ].join(', ');
+}
+
+/** A token stands where a user's name would. */
+function withoutSecrets(text: string): string {
+  const url = new URL(text);
+  if (url.password === '') url.username = url.username && '***';
+  url.password = '';
+  return url.href;
 }
 
 function withoutPassword(text: string): string {

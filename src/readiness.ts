@@ -2,11 +2,13 @@
 export interface Needed {
   db: { query(statement: { text: string }): Promise<unknown> };
   signal: { readonly listening: boolean };
+  /** Null: events come by GraphQL alone, or to another process. */
+  ingest: { notReady(): string[] } | null;
 }
 
 /** Why a process is not ready; empty when it is. Anybody may ask: what names hosts, users and databases is for the log. */
 export async function notReady(
-  { db, signal }: Needed,
+  { db, signal, ingest }: Needed,
   log: { warn(fields: object, message: string): void },
 ): Promise<string[]> {
   const reasons: string[] = [];
@@ -21,5 +23,5 @@ export async function notReady(
   }
   if (!signal.listening)
     reasons.push('listener: not connected, changes of other replicas are seen within a second');
-  return reasons;
+  return [...reasons, ...(ingest?.notReady() ?? [])];
 }

@@ -1,5 +1,7 @@
 import { isIPv4 } from 'node:net';
 import { limits } from './domain/limits.ts';
+import { natsSettings } from './nats-settings.ts';
+import { choice, integer, path, type Setting, type SettingWithDefault } from './setting.ts';
 
 const roles = ['api', 'scheduler', 'ingest', 'page'] as const;
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
@@ -7,49 +9,8 @@ const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 export type Role = (typeof roles)[number];
 export type LogLevel = (typeof logLevels)[number];
 
-/** One environment variable. */
-export interface Setting<T> {
-  /** As text, as if it were set; null is absent. */
-  readonly default: string | null;
-  /** What it may be, to follow "must be". */
-  readonly values: string;
-  readonly meaning: string;
-  /** Undefined when the text is none of the values. */
-  readonly parse: (text: string) => T | undefined;
-  /** The text is not repeated in a fault. */
-  readonly secret?: true;
-}
-
-export interface SettingWithDefault<T> extends Setting<T> {
-  readonly default: string;
-}
-
-const integer = (
-  min: number,
-  max: number,
-  byDefault: number,
-  meaning: string,
-): SettingWithDefault<number> => ({
-  default: String(byDefault),
-  values: `an integer from ${min} to ${max}`,
-  meaning,
-  parse: (text) =>
-    /^\d{1,10}$/.test(text) && Number(text) >= min && Number(text) <= max ? Number(text) : undefined,
-});
-
 const days = (byDefault: number, meaning: string): SettingWithDefault<number> =>
   integer(0, 36_500, byDefault, `${meaning}; 0 is for ever.`);
-
-const choice = <T extends string>(
-  choices: readonly T[],
-  byDefault: T,
-  meaning: string,
-): SettingWithDefault<T> => ({
-  default: byDefault,
-  values: choices.length === 1 ? `${choices[0]}` : `one of ${choices.join(', ')}`,
-  meaning,
-  parse: (text) => choices.find((known) => known === text),
-});
 
 const postgresUrl = (meaning: string): Setting<string> => ({
   default: null,
@@ -123,13 +84,9 @@ export const settings = {
     limits.streamsOfToken,
     'Streams that one token may have open on this process.',
   ),
-  RUNPLANE_TRUSTED_DOCUMENTS: {
-    default: null,
-    values: 'a path',
-    meaning:
-      'File of the only GraphQL documents that are executed: one JSON object of SHA-256 hashes and documents.',
-    parse: (text) => (text.includes('\0') ? undefined : text),
-  } satisfies Setting<string>,
+  RUNPLANE_TRUSTED_DOCUMENTS: path(
+    'File of the only GraphQL documents that are executed: one JSON object of SHA-256 hashes and documents.',
+  ),
   RUNPLANE_SECRET_KEY: {
     default: null,
     values: 'at least 32 characters',
@@ -189,6 +146,7 @@ export const settings = {
     'Days that the events of attempts are kept after their run ended',
   ),
   RUNPLANE_RETENTION_AUDIT_DAYS: days(365, 'Days that an audit entry is kept'),
+  ...natsSettings,
   LOG_LEVEL: choice(logLevels, 'info', 'The least severe log lines that are written.'),
 } as const;
 

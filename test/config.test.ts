@@ -41,6 +41,7 @@ describe('readConfig', () => {
         thresholdSeconds: 600,
         retentionDays: { runs: 30, events: 30, changeLog: 7, attemptEvents: 7, audit: 365 },
       },
+      nats: null,
       risks: [expect.stringContaining('authentication is off')],
     });
   });
@@ -250,6 +251,48 @@ describe('readConfig', () => {
   });
 });
 
+describe('NATS', () => {
+  const url = 'nats://broker:4222';
+
+  it('is off without a URL, whatever else is set', () => {
+    expect(readConfig({ NATS_STREAMS: 'S', NATS_USER: 'me' }).nats).toBeNull();
+  });
+
+  it('reads what is set', () => {
+    const seed = `SU${'A'.repeat(56)}`;
+    expect(readConfig({ NATS_URL: url, NATS_NKEY: seed, NATS_TLS_CA: 'ca.pem' }).nats).toEqual({
+      servers: [url],
+      user: null,
+      password: null,
+      token: null,
+      nkey: seed,
+      credentials: null,
+      tls: { ca: 'ca.pem', cert: null, key: null },
+      streams: ['PIPELINE'],
+      consumer: 'runplane',
+      ackWaitSeconds: 30,
+      maxDeliver: 10,
+      batch: 100,
+    });
+  });
+
+  it.each([
+    ['NATS_URL is wrong', { NATS_URL: 'http://broker' }],
+    ['NATS_NKEY is wrong', { NATS_URL: url, NATS_NKEY: 'hunter2' }],
+    ['NATS_STREAMS is "A.B"', { NATS_URL: url, NATS_STREAMS: 'A.B' }],
+    ['NATS_CONSUMER is "a b"', { NATS_URL: url, NATS_CONSUMER: 'a b' }],
+    ['NATS_USER and NATS_PASSWORD belong together', { NATS_URL: url, NATS_USER: 'me' }],
+    ['NATS_TLS_CERT and NATS_TLS_KEY belong together', { NATS_URL: url, NATS_TLS_KEY: 'k.pem' }],
+    ['NATS_TOKEN and NATS_CREDENTIALS are ways', { NATS_URL: url, NATS_TOKEN: 't', NATS_CREDENTIALS: 'c' }],
+    ['a user in NATS_URL and NATS_TOKEN are ways', { NATS_URL: 'nats://me:x@broker', NATS_TOKEN: 't' }],
+    ['NATS_URL names different users', { NATS_URL: 'nats://me:x@one,nats://you:y@two' }],
+  ])('refuses: %s', (fault, env: Record<string, string>) => {
+    const faults = faultsOf(env);
+    expect(faults).toEqual([expect.stringContaining(fault)]);
+    expect(faults.join()).not.toMatch(/hunter2|:x@/);
+  });
+});
+
 describe('describeConfig', () => {
   it('shows the settings in effect without secrets', () => {
     const lines = describeConfig(
@@ -276,8 +319,34 @@ describe('describeConfig', () => {
       'authentication: token, admin token set, tokens of https://id.example.com',
       'access: 120000 requests a minute and token, 100 streams a token, no other sites, any document',
       'housekeeping: after 600 s; keeps runs 30 days, events 30 days, the change log 7 days, attempt events 7 days, audit entries 365 days',
+      'events from NATS: none',
       'log level: info',
     ]);
+  });
+
+  it.each([
+    [
+      'PIPELINE at nats://me@one:4222, nats://me@two:4222, consumer runplane, ack wait 30 s, 10 deliveries, 100 at once',
+      { NATS_URL: 'nats://me:hunter2@one:4222, nats://me:hunter2@two:4222' },
+    ],
+    [
+      'PIPELINE at nats://***@one:4222, consumer runplane, ack wait 30 s, 10 deliveries, 100 at once',
+      { NATS_URL: 'nats://hunter2@one:4222' },
+    ],
+    [
+      'A, B at tls://one:4222, consumer c, signed in by token, TLS, ack wait 5 s, 3 deliveries, 7 at once',
+      {
+        NATS_URL: 'tls://one:4222',
+        NATS_TOKEN: 'hunter2',
+        NATS_STREAMS: 'A, B,A',
+        NATS_CONSUMER: 'c',
+        NATS_ACK_WAIT_SECONDS: '5',
+        NATS_MAX_DELIVER: '3',
+        NATS_BATCH: '7',
+      },
+    ],
+  ])('shows NATS without secrets: %s', (line, env) => {
+    expect(describeConfig(readConfig(env))).toContain(`events from NATS: ${line}`);
   });
 
   it.each([

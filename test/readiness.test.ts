@@ -13,7 +13,7 @@ test('anybody may know that the database does not answer, and only the log says 
   });
   const logged: object[] = [];
   const log = { warn: (fields: object) => void logged.push(fields) };
-  const reasons = await notReady({ db, signal: { listening: false } }, log);
+  const reasons = await notReady({ db, signal: { listening: false }, ingest: null }, log);
   expect(reasons).toEqual([
     'database: it does not answer, the log says why',
     'listener: not connected, changes of other replicas are seen within a second',

@@ -20,7 +20,8 @@ export type IdPrefix =
   | 'audit'
   | 'wrk'
   | 'chg'
-  | 'aev';
+  | 'aev'
+  | 'inc';
 
 /** A new UUIDv7 in its text form, as stored. */
 export const newUuid = (): string => uuidv7();

@@ -22,18 +22,35 @@ export const RouteRefusalRef = builder.objectRef<RouteRefusal>('RouteRefusal').i
   }),
 });
 
-const EventRejectionRef = builder.objectRef<NonNullable<EventRow['rejection']>>('EventRejection').implement({
-  description: 'Why a message was stored but not accepted.',
-  fields: (t) => ({
-    code: t.exposeString('code', { description: 'The reason in short.' }),
-    message: t.string({
-      nullable: true,
-      description: 'The reason in words. Needs PAYLOAD_READ, else null.',
-      resolve: ({ message }, _, context) => ifPayload(context, () => message),
+const EventRejectionRef = builder
+  .objectRef<NonNullable<EventRow['rejection']> & { eventId: string }>('EventRejection')
+  .implement({
+    description: 'Why a message was stored but not accepted.',
+    fields: (t) => ({
+      code: t.exposeString('code', { description: 'The reason in short.' }),
+      message: t.string({
+        nullable: true,
+        description: 'The reason in words. Needs PAYLOAD_READ, else null.',
+        resolve: ({ message }, _, context) => ifPayload(context, () => message),
+      }),
+      bytes: t.int({
+        nullable: true,
+        description: 'How long the message was, in bytes.',
+        resolve: ({ bytes }) => bytes,
+      }),
+      raw: t.string({
+        nullable: true,
+        description: 'The message as it came, its first 64 KiB, in base64. Needs PAYLOAD_READ, else null.',
+        resolve: async ({ eventId }, _, context) =>
+          (await ifPayload(context, () => context.loaders.eventPayload(eventId)))?.raw?.toString('base64'),
+      }),
+      at: t.field({
+        type: 'DateTime',
+        description: 'When it was refused.',
+        resolve: ({ at }) => new Date(at),
+      }),
     }),
-    at: t.field({ type: 'DateTime', description: 'When it was refused.', resolve: ({ at }) => new Date(at) }),
-  }),
-});
+  });
 
 EventRef.implement({
   description: 'A message on a topic, stored once by its idempotency key.',
@@ -65,8 +82,8 @@ EventRef.implement({
       type: EventRejectionRef,
       nullable: true,
       description:
-        'Set when the message could not be accepted: it is kept and visible, and launched nothing.',
-      resolve: ({ rejection }) => rejection,
+        'Set when the message could not be accepted: it is kept and visible, launched nothing, and can be replayed.',
+      resolve: ({ id, rejection }) => rejection && { ...rejection, eventId: id },
     }),
     refusals: t.field({
       type: [RouteRefusalRef],

@@ -7,6 +7,7 @@ import type { AttemptRow } from '../read/attempts.ts';
 import type { AuditRow } from '../read/audit.ts';
 import type { DeadLetterRow } from '../read/dead-letters.ts';
 import type { EventRow } from '../read/events.ts';
+import type { IngestIncidentRow } from '../read/ingest.ts';
 import type { JobRow } from '../read/jobs.ts';
 import type { KnowledgeRow } from '../read/knowledge.ts';
 import type { MaterializationRow } from '../read/materializations.ts';
@@ -36,20 +37,8 @@ export const AssetRef = builder.objectRef<AssetRow>('Asset');
 export const MaterializationRef = builder.objectRef<MaterializationRow>('Materialization');
 export const AuditEntryRef = builder.objectRef<AuditRow>('AuditEntry');
 export const KnowledgeRecordRef = builder.objectRef<KnowledgeRow>('KnowledgeRecord');
+export const IngestIncidentRef = builder.objectRef<IngestIncidentRow>('IngestIncident');
 export const ApiTokenRef = builder.objectRef<ApiTokenRow>('ApiToken');
-
-/** What went wrong with a stream. */
-export interface IngestIncident {
-  id: string;
-  at: Date;
-  kind: string;
-  fromSequence: number | null;
-  toSequence: number | null;
-  detail: string;
-  eventId: string | null;
-  resolvedAt: Date | null;
-}
-export const IngestIncidentRef = builder.objectRef<IngestIncident>('IngestIncident');
 
 export const Node = builder.interfaceRef<{ id: string }>('Node').implement({
   description: 'Everything that has an identity of its own.',

@@ -4,8 +4,8 @@ import type { RouteRefusal } from './types.ts';
 
 const insertEventsSql = `
 insert into runplane.events (id, topic, idempotency_key, correlation_id, source, payload, customer, labels, refusals, launched_routes)
-select e.id, e.topic, e.idempotency_key, e.correlation_id, 'GRAPHQL', e.payload -> 'value', e.customer, e.labels, e.refusals, e.launched_routes
-  from json_to_recordset($1::json) as e(id uuid, topic text, idempotency_key text, correlation_id text, payload jsonb,
+select e.id, e.topic, e.idempotency_key, e.correlation_id, e.source, e.payload -> 'value', e.customer, e.labels, e.refusals, e.launched_routes
+  from json_to_recordset($1::json) as e(id uuid, topic text, idempotency_key text, correlation_id text, source runplane.event_source, payload jsonb,
                                         customer text, labels jsonb, refusals jsonb, launched_routes text[])`;
 
 export async function insertEvents(
@@ -22,6 +22,7 @@ export async function insertEvents(
     topic: stored.event.topic,
     idempotency_key: stored.event.key?.text ?? null,
     correlation_id: stored.correlationId,
+    source: stored.event.source,
     payload: { value: stored.event.payload },
     customer: stored.event.customer,
     labels: stored.event.labels,

@@ -6,16 +6,10 @@ import { isInvalidInput, parsed } from '../domain/problems.ts';
 import { admit, KeyTaken } from './admit.ts';
 import { keyName } from './idempotency.ts';
 import { JobCatalog } from './job-catalog.ts';
-import { parseEvent } from './parse-event.ts';
+import { type IncomingEvent, parseEvent, parseReceivedEvent } from './parse-event.ts';
 import { parseLaunch } from './parse-launch.ts';
 import { type Admission, type AdmissionOutcome, keyOf } from './plan-admissions.ts';
-import type {
-  Intake,
-  LaunchRunInput,
-  LaunchRunOutcome,
-  PublishEventInput,
-  PublishEventOutcome,
-} from './types.ts';
+import type { Intake, LaunchRunInput, LaunchRunOutcome, PublishEventOutcome } from './types.ts';
 
 export interface IntakeOptions {
   db: Database;
@@ -58,15 +52,16 @@ export function createIntake({
     if (isInvalidInput(launch)) return launch;
     return orUnavailable(group.submit({ launch }) as Promise<LaunchRunOutcome>);
   };
-  const publishEvent = async (input: PublishEventInput): Promise<PublishEventOutcome> => {
-    const event = parsed(() => parseEvent(input));
+  const admitEvent = async (parse: () => IncomingEvent): Promise<PublishEventOutcome> => {
+    const event = parsed(parse);
     if (isInvalidInput(event)) return event;
     return orUnavailable(group.submit({ event }) as Promise<PublishEventOutcome>);
   };
 
   return {
     launchRuns: (inputs) => Promise.all(inputs.map(launchRun)),
-    publishEvents: (inputs) => Promise.all(inputs.map(publishEvent)),
+    publishEvents: (inputs) => Promise.all(inputs.map((input) => admitEvent(() => parseEvent(input)))),
+    receiveEvent: (input) => admitEvent(() => parseReceivedEvent(input)),
     drained: () => group.drained(),
   };
 }

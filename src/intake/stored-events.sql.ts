@@ -3,25 +3,30 @@ import { toPublicId } from '../domain/ids.ts';
 import type { Json } from '../domain/json.ts';
 import { InvalidInputError } from '../domain/problems.ts';
 import type { StoredEvent } from './fan-out.ts';
-import { parseEvent } from './parse-event.ts';
+import { parseEvent, parseReceivedEvent } from './parse-event.ts';
+import { parseMessage } from './parse-message.ts';
 import type { RouteRefusal } from './types.ts';
 
 interface EventRow {
   id: string;
   topic: string;
+  source: 'GRAPHQL' | 'NATS';
   idempotencyKey: string | null;
   correlationId: string;
   payload: Json;
   /** A message that was no JSON has none. */
   hasPayload: boolean;
+  /** Of a rejected message, what is kept of it, and how long it was. */
+  raw: Buffer | null;
+  rawBytes: number | null;
   customer: string | null;
   labels: Record<string, string>;
   launchedRoutes: string[];
 }
 
 const readSql = `
-select id, topic, idempotency_key as "idempotencyKey", correlation_id as "correlationId", payload, payload is not null as "hasPayload",
-       customer, labels, launched_routes as "launchedRoutes" from runplane.events where id = $1`;
+select id, topic, source, idempotency_key as "idempotencyKey", correlation_id as "correlationId", payload, payload is not null as "hasPayload",
+       raw, (rejection ->> 'bytes')::int as "rawBytes", customer, labels, launched_routes as "launchedRoutes" from runplane.events where id = $1`;
 
 /** What is stored of an event, as it came; null: there is none. */
 export async function readEvent(tx: Queryable, id: string): Promise<EventRow | null> {
@@ -31,15 +36,19 @@ export async function readEvent(tx: Queryable, id: string): Promise<EventRow | n
 
 /** Checks a stored event as if it came in now: one that was rejected may be fine by now. Throws InvalidInputError. */
 export function parseStoredEvent(row: EventRow): StoredEvent {
-  const { id, topic, idempotencyKey, correlationId, customer } = row;
-  if (!row.hasPayload)
-    throw new InvalidInputError(
-      'payload',
-      'The payload of this event is no JSON; publish it again, repaired.',
-    );
+  const { id, topic, source, idempotencyKey, correlationId, customer } = row;
+  const payload = storedPayload(row);
+  if (source === 'NATS') {
+    const event = parseReceivedEvent({
+      topic,
+      payload,
+      fallbackKey: idempotencyKey ?? toPublicId('evt', id),
+    });
+    return { id, correlationId: event.correlationId ?? correlationId, event };
+  }
   const event = parseEvent({
     topic,
-    payload: row.payload,
+    payload,
     idempotencyKey,
     // Its own id says that it came without one.
     correlationId: correlationId === toPublicId('evt', id) ? null : correlationId,
@@ -47,6 +56,23 @@ export function parseStoredEvent(row: EventRow): StoredEvent {
     labels: Object.entries(row.labels).map(([key, value]) => ({ key, value })),
   });
   return { id, correlationId, event };
+}
+
+function storedPayload({ payload, hasPayload, raw, rawBytes }: EventRow): unknown {
+  if (hasPayload) return payload;
+  if (raw === null || rawBytes === null) {
+    throw new InvalidInputError(
+      'payload',
+      'The payload of this event is no JSON; publish it again, repaired.',
+    );
+  }
+  if (raw.length < rawBytes) {
+    throw new InvalidInputError(
+      'payload',
+      `The message was ${rawBytes} bytes, of which only the first ${raw.length} are kept: publish it again, repaired.`,
+    );
+  }
+  return parseMessage(raw);
 }
 
 /** What an event has led to so far. */
@@ -73,14 +99,26 @@ export async function lockEvent(tx: Queryable, id: string): Promise<EventProgres
   return row ? { ...row, position: BigInt(row.position) } : null;
 }
 
-const acceptSql = `
-update runplane.events set rejection = null, refusals = $2, launched_routes = $3 where id = $1`;
+const saveSql = `update runplane.events set refusals = $2, launched_routes = $3 where id = $1`;
 
-/** The event is accepted, with these routes launched and refused. */
+/** The routes that an event launched and that refused it. */
 export async function saveProgress(
   tx: Queryable,
   id: string,
   { refusals, launchedRoutes }: Pick<EventProgress, 'refusals' | 'launchedRoutes'>,
 ): Promise<void> {
-  await tx.query({ text: acceptSql, values: [id, JSON.stringify(refusals), launchedRoutes] });
+  await tx.query({ text: saveSql, values: [id, JSON.stringify(refusals), launchedRoutes] });
+}
+
+const acceptSql = `
+with now as materialized (select runplane.clock() as at),
+resolved as (
+  update runplane.ingest_incidents i set resolved_at = n.at from now n where i.event_id = $1 and i.resolved_at is null)
+update runplane.events set rejection = null, raw = null, idempotency_key = $2, correlation_id = $3, payload = $4::jsonb -> 'value'
+ where id = $1`;
+
+/** A rejected event is one like any other from now on, and what was wrong with it is over. */
+export async function acceptEvent(tx: Queryable, { id, correlationId, event }: StoredEvent): Promise<void> {
+  const payload = JSON.stringify({ value: event.payload });
+  await tx.query({ text: acceptSql, values: [id, event.key?.text ?? null, correlationId, payload] });
 }

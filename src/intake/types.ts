@@ -62,6 +62,14 @@ export interface PublishEventInput {
   labels?: readonly LabelInput[] | null;
 }
 
+/** An event as a broker delivered it. */
+export interface ReceivedEventInput {
+  topic: string;
+  payload: unknown;
+  /** Its idempotency key where the payload names none. */
+  fallbackKey: string;
+}
+
 /** A matching route that did not launch, and why. */
 export interface RouteRefusal {
   route: string;
@@ -82,4 +90,5 @@ export type PublishEventOutcome = PublishEventSuccess | IdempotencyConflict | In
 export interface Intake {
   launchRuns(inputs: readonly LaunchRunInput[]): Promise<LaunchRunOutcome[]>;
   publishEvents(inputs: readonly PublishEventInput[]): Promise<PublishEventOutcome[]>;
+  receiveEvent(input: ReceivedEventInput): Promise<PublishEventOutcome>;
 }

@@ -14,6 +14,7 @@ import { findReplayedEvents } from '../intake/insert-events.sql.ts';
 import { insertRuns } from '../intake/insert-runs.sql.ts';
 import { JobCatalog } from '../intake/job-catalog.ts';
 import {
+  acceptEvent,
   type EventProgress,
   lockEvent,
   parseStoredEvent,
@@ -77,6 +78,7 @@ async function launchMissing(
   const after = { refusals, launchedRoutes: [...before.launchedRoutes, ...routesOf(plans)] };
   const changed = before.rejected || plans.length > 0 || !digest(refusals).equals(digest(before.refusals));
   if (changed) {
+    if (before.rejected) await acceptEvent(tx, stored);
     await saveProgress(tx, id, after);
     if (plans.length > 0) await insertRuns(tx, plans);
     await appendAudit(tx, {

@@ -14,7 +14,7 @@ export interface EventRow {
   idempotencyKey: string | null;
   correlationId: string;
   source: EventSource;
-  rejection: { code: string; message: string | null; at: string } | null;
+  rejection: { code: string; message: string | null; at: string; bytes?: number } | null;
   refusals: { route: string; message: string; errors: ConfigError[] }[];
   receivedAt: Date;
 }
@@ -34,7 +34,7 @@ e.received_at as "receivedAt"`;
 const from = 'runplane.events e';
 
 const byIdSql = `select ${columns} from ${from} where e.id = any($1)`;
-const payloadSql = 'select id, payload from runplane.events where id = any($1)';
+const payloadSql = 'select id, payload, raw from runplane.events where id = any($1)';
 
 const key = [{ sql: 'e.id', type: 'uuid' }] as const;
 const newestFirst: ListDefinition = { name: 'events', columns, from, key, descending: true };
@@ -65,7 +65,9 @@ export class EventQuestions {
     return readById(this.#db, 'events-by-id', byIdSql, ids);
   }
 
-  payloads(ids: readonly string[]): Promise<Map<string, { id: string; payload: unknown }>> {
+  payloads(
+    ids: readonly string[],
+  ): Promise<Map<string, { id: string; payload: unknown; raw: Buffer | null }>> {
     return readById(this.#db, 'event-payloads', payloadSql, ids);
   }
 

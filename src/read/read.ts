@@ -8,6 +8,7 @@ import { AuditQuestions } from './audit.ts';
 import { CountQuestions } from './counts.ts';
 import { DeadLetterQuestions } from './dead-letters.ts';
 import { EventQuestions } from './events.ts';
+import { IngestQuestions } from './ingest.ts';
 import { JobQuestions } from './jobs.ts';
 import { KnowledgeQuestions } from './knowledge.ts';
 import { MaterializationQuestions } from './materializations.ts';
@@ -32,6 +33,7 @@ export const createRead = (db: Database) => ({
   totals: new TotalQuestions(db),
   counts: new CountQuestions(db),
   events: new EventQuestions(db),
+  ingest: new IngestQuestions(db),
   jobs: new JobQuestions(db),
   agents: new AgentQuestions(db),
   throttles: new ThrottleQuestions(db),

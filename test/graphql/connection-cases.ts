@@ -43,6 +43,11 @@ async function prepare(): Promise<ControlPlane> {
   for (const task of await plane.claim(['a']))
     await plane.report(task, { status: 'FAILED', error: { code: 'E', message: 'no', kind: 'PERMANENT' } });
   await plane.rows(
+    `with s as (insert into runplane.ingest_streams (stream, consumer, ack_wait_seconds, max_deliver) values ('S', 'c', 30, 10))
+     insert into runplane.ingest_incidents (id, stream, consumer, kind, detail) values ($1, 'S', 'c', 'GAP', 'lost')`,
+    [newUuid()],
+  );
+  await plane.rows(
     `insert into runplane.api_tokens (id, name, secret_hash, scopes) values ($1, 'token', '\\x00', '{READ}')`,
     [newUuid()],
   );
@@ -191,6 +196,11 @@ export async function prepareConnections(): Promise<{
       other: 'filter: { actors: ["x"] }',
     },
     'Query.apiTokens': { within: root, add: add('tok', 'api_tokens', some('api_tokens')), other: null },
+    'IngestStream.incidents': {
+      within: (field) => `{ ingestStreams { ${field} } }`,
+      add: add('inc', 'ingest_incidents', some('ingest_incidents')),
+      other: null,
+    },
     'Run.tasks': { within: ofRun, add: addTask, other: 'filter: { steps: ["first"] }' },
     'Event.runs': { within: node('Event', toPublicId('evt', eventId)), add: addRun, other: null },
     'Job.runs': { within: node('Job', toPublicId('job', jobId)), add: addRun, other: null },

@@ -1,5 +1,6 @@
 export * from './attempt-events.ts';
 export * from './configuration.ts';
+export * from './ingest.ts';
 export * from './knowledge.ts';
 export * from './operations.ts';
 export * from './places.ts';

@@ -39,12 +39,21 @@ export const events = runplane.table(
     customer: text('customer'),
     labels: jsonb('labels').notNull().default({}),
     rejection: jsonb('rejection'),
+    /** The message as it came, cut, of a rejected event. */
+    raw: bytea('raw'),
     refusals: jsonb('refusals').notNull().default([]),
     /** The routes that launched: they stay launched when retention deletes their runs. */
     launchedRoutes: text('launched_routes').array().notNull().default([]),
     receivedAt: at('received_at').notNull().default(sql`runplane.clock()`),
   },
-  (t) => [index('events_by_correlation').on(t.correlationId), check('events_topic', sql`${t.topic} <> ''`)],
+  (t) => [
+    index('events_by_correlation').on(t.correlationId),
+    check('events_topic', sql`${t.topic} <> ''`),
+    check(
+      'events_raw',
+      sql`${t.raw} is null or ${t.rejection} is not null and octet_length(${t.raw}) <= 65536`,
+    ),
+  ],
 );
 
 /** A key that was used, with what it made: a repeated launch or event finds its first result here. */

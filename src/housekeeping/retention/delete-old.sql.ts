@@ -28,6 +28,7 @@ keys as (
    where i.kind = 'event' and i.scope = g.topic and i.key_hash = sha256(convert_to(g.idempotency_key, 'UTF8')) and i.object_id = g.id)`,
   ),
   auditEntries: deletePage('audit_entries', batchRows, 'x.at < n.kept_since'),
+  ingestIncidents: deletePage('ingest_incidents', batchRows, 'x.at < n.kept_since'),
   workers: deletePage(
     'workers',
     batchRows,

@@ -39,6 +39,7 @@ const kinds = [
   'attemptEvents',
   'runs',
   'events',
+  'ingestIncidents',
   'auditEntries',
   'workers',
   'customerTurns',
@@ -59,6 +60,8 @@ export function createRetention({ db, retentionDays, onError, log }: RetentionOp
     attemptEvents: retentionDays.attemptEvents,
     runs: retentionDays.runs,
     events: retentionDays.events,
+    // With the events that they are about.
+    ingestIncidents: retentionDays.events,
     auditEntries: retentionDays.audit,
     workers: workersKeptDays,
     customerTurns: untilPassed,
@@ -127,6 +130,7 @@ const deleters: Record<Kind, Deleter> = {
       : { deleted: runs, more: true, after };
   },
   events: simple('events'),
+  ingestIncidents: simple('ingestIncidents'),
   auditEntries: simple('auditEntries'),
   workers: simple('workers'),
   customerTurns: async (db) => {

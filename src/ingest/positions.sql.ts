@@ -1,0 +1,179 @@
+import type { Database, Queryable } from '../db/pool.ts';
+import { statement } from '../db/transaction.ts';
+import { formatRanges, parseRanges, type Range } from './ranges.ts';
+import type { Source } from './types.ts';
+
+/** How far a stream is taken in. */
+export interface Position {
+  /** Null: it was never seen. */
+  streamCreated: string | null;
+  consumerCreated: string | null;
+  handled: Range[];
+  deliveredSequence: number;
+  /** The last message of the stream, when it was last looked at. */
+  lastSequence: number | null;
+}
+
+type PositionRow = Omit<Position, 'handled'> & { handled: string };
+
+const createSql = `
+insert into runplane.ingest_streams (stream, consumer, ack_wait_seconds, max_deliver) values ($1, $2, $3, $4)
+on conflict (stream, consumer) do nothing`;
+
+export async function createPosition(db: Database, source: Source): Promise<void> {
+  const { stream, consumer, ackWaitSeconds, maxDeliver } = source;
+  await statement(db, { text: createSql, values: [stream, consumer, ackWaitSeconds, maxDeliver] });
+}
+
+const lockSql = `
+select stream_created as "streamCreated", consumer_created as "consumerCreated", handled::text, delivered_sequence as "deliveredSequence",
+       last_sequence as "lastSequence"
+  from runplane.ingest_streams where stream = $1 and consumer = $2 for no key update`;
+
+/** Under a lock that those who mark messages wait for. */
+export async function lockPosition(tx: Queryable, { stream, consumer }: Source): Promise<Position> {
+  const { rows } = await tx.query<PositionRow>({ text: lockSql, values: [stream, consumer] });
+  const [row] = rows;
+  if (!row) throw new Error(`There is no row for stream ${stream} and consumer ${consumer}.`);
+  return { ...row, handled: parseRanges(row.handled) };
+}
+
+const beginSql = `
+update runplane.ingest_streams
+   set stream_created = $3, consumer_created = null, handled = $4::int8multirange, delivered_sequence = 0, last_sequence = null
+ where stream = $1 and consumer = $2`;
+
+/** The stream is there for the first time, or anew. */
+export async function beginStream(
+  tx: Queryable,
+  { stream, consumer }: Source,
+  streamCreated: string,
+  handled: readonly Range[],
+): Promise<void> {
+  await tx.query({ text: beginSql, values: [stream, consumer, streamCreated, formatRanges(handled)] });
+}
+
+const attachSql = `
+update runplane.ingest_streams set consumer_created = $3 where stream = $1 and consumer = $2`;
+
+export async function saveConsumer(
+  tx: Queryable,
+  { stream, consumer }: Source,
+  consumerCreated: string | null,
+): Promise<void> {
+  await tx.query({ text: attachSql, values: [stream, consumer, consumerCreated] });
+}
+
+// Of a stream that was made anew meanwhile, the numbers mean other messages.
+const markSql = `
+update runplane.ingest_streams
+   set handled = handled + $4::int8multirange, delivered_sequence = greatest(delivered_sequence, upper($4::int8multirange) - 1)
+ where stream = $1 and consumer = $2 and stream_created = $3`;
+
+/** These messages are stored, refused visibly, or known to be lost. */
+export async function markHandled(
+  tx: Queryable,
+  { stream, consumer }: Source,
+  streamCreated: string,
+  ranges: readonly Range[],
+): Promise<void> {
+  if (ranges.length === 0) return;
+  await tx.query({
+    name: 'mark-handled',
+    text: markSql,
+    values: [stream, consumer, streamCreated, formatRanges(ranges)],
+  });
+}
+
+/** A replica that was not heard of for so long does not watch any more. */
+const watchSeconds = 10;
+
+const watchSql = `
+with now as materialized (select runplane.clock() as at)
+update runplane.ingest_streams s set watcher = $3, watched_until = n.at + make_interval(secs => ${watchSeconds}) from now n
+ where s.stream = $1 and s.consumer = $2 and (s.watcher = $3 or s.watched_until is null or s.watched_until < n.at)
+returning true as mine`;
+
+/** Whether this replica watches the stream for all, until it is silent for some seconds. */
+export async function takeWatch(
+  db: Database,
+  { stream, consumer }: Source,
+  watcher: string,
+): Promise<boolean> {
+  const { rows } = await statement(db, {
+    name: 'take-watch',
+    text: watchSql,
+    values: [stream, consumer, watcher],
+  });
+  return rows.length > 0;
+}
+
+const leaveSql = `
+update runplane.ingest_streams set watcher = null, watched_until = null, seen_at = null
+ where stream = $1 and consumer = $2 and watcher = $3`;
+
+/** Another replica may watch at once. */
+export async function leaveWatch(db: Database, { stream, consumer }: Source, watcher: string): Promise<void> {
+  await statement(db, { text: leaveSql, values: [stream, consumer, watcher] });
+}
+
+/** A stream as the broker shows it. */
+export interface Seen {
+  streamCreated: string;
+  subjects: readonly string[];
+  ackWaitSeconds: number;
+  maxDeliver: number;
+  maxAgeSeconds: number | null;
+  lastSequence: number;
+  delivered: number;
+  pending: number;
+  unacknowledged: number;
+  redelivered: number;
+}
+
+const seenSql = `
+update runplane.ingest_streams s
+   set seen_at = runplane.clock(), subjects = $4, ack_wait_seconds = $5, max_deliver = $6, max_age_seconds = $7, last_sequence = $8,
+       delivered_sequence = greatest(s.delivered_sequence, $9), pending = $10, unacknowledged = $11, redelivered = $12
+ where s.stream = $1 and s.consumer = $2 and s.stream_created = $3
+returning s.stream_created as "streamCreated", s.consumer_created as "consumerCreated", s.handled::text,
+          s.delivered_sequence as "deliveredSequence", s.last_sequence as "lastSequence"`;
+
+/** Keeps what was seen; answers how far the stream is taken in. Null: it is not the stream that was attached to. */
+export async function saveSeen(
+  db: Database,
+  { stream, consumer }: Source,
+  seen: Seen,
+): Promise<Position | null> {
+  const { rows } = await statement<PositionRow>(db, {
+    name: 'save-seen-stream',
+    text: seenSql,
+    values: [
+      stream,
+      consumer,
+      seen.streamCreated,
+      seen.subjects,
+      seen.ackWaitSeconds,
+      seen.maxDeliver,
+      seen.maxAgeSeconds,
+      seen.lastSequence,
+      seen.delivered,
+      seen.pending,
+      seen.unacknowledged,
+      seen.redelivered,
+    ],
+  });
+  const [row] = rows;
+  return row ? { ...row, handled: parseRanges(row.handled) } : null;
+}
+
+const oldestSql = `
+update runplane.ingest_streams set oldest_pending_at = $3 where stream = $1 and consumer = $2 and oldest_pending_at is distinct from $3`;
+
+export async function saveOldest(
+  db: Database,
+  { stream, consumer }: Source,
+  oldest: Date | null,
+): Promise<void> {
+  await statement(db, { name: 'save-oldest', text: oldestSql, values: [stream, consumer, oldest] });
+}

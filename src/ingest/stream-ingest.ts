@@ -1,0 +1,108 @@
+import { jetstreamManager } from '@nats-io/jetstream';
+import type { NatsConnection } from '@nats-io/transport-node';
+import { attach } from './attach.ts';
+import { DeliveryLoop } from './delivery-loop.ts';
+import type { IngestContext, Source } from './types.ts';
+import { backoffMs, wait } from './wait.ts';
+import { StreamWatch } from './watch.ts';
+
+/** Between two looks at a stream. */
+const lookMs = 2000;
+
+export interface StreamIngestOptions {
+  context: IngestContext;
+  source: Source;
+  nc: NatsConnection;
+  /** Ends it, as the end of the connection does. */
+  signal: AbortSignal;
+  onFound: (isFound: boolean) => void;
+}
+
+/** Takes a stream in over one connection, until it ends: attaches again whenever stream or consumer are gone. */
+export async function ingestStream(options: StreamIngestOptions): Promise<void> {
+  const { context, source, nc, signal, onFound } = options;
+  const jsm = await jetstreamManager(nc, { checkAPI: false });
+  let before = '';
+  for (let failures = 0; !signal.aborted; ) {
+    try {
+      const attached = await attach(context, source, jsm);
+      onFound(attached !== null);
+      if (attached) {
+        failures = 0;
+        before = '';
+        await consume(options, new StreamWatch({ context, source, jsm, attached }), attached);
+      }
+    } catch (error) {
+      if (nc.isClosed()) return;
+      const now = String(error);
+      // Once, and not for as long as it lasts.
+      if (now !== before) context.log.warn({ stream: source.stream, error: now }, 'a stream cannot be read');
+      before = now;
+    }
+    await wait(backoffMs(failures++, 5000), signal);
+  }
+}
+
+async function consume(
+  { context, source, nc, signal }: StreamIngestOptions,
+  watch: StreamWatch,
+  attached: { streamCreated: string; consumerCreated: string },
+): Promise<void> {
+  const ending = new AbortController();
+  const until = AbortSignal.any([signal, ending.signal]);
+  const loop = new DeliveryLoop({
+    context,
+    source,
+    nc,
+    attached,
+    signal: until,
+    onPause: () => watch.forget(),
+  });
+  // Only one replica is told of each. What nobody is told of, the watch finds.
+  const advisories = nc.subscribe(
+    `$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.${source.stream}.${source.consumer}`,
+    { queue: 'runplane' },
+  );
+  const watching = watchUntil(context, source, watch, until, () => ending.abort());
+  const rescuing = (async () => {
+    for await (const advisory of advisories) {
+      const { stream_seq: sequence, deliveries } = advisory.json<{
+        stream_seq: number;
+        deliveries: number;
+      }>();
+      const why = `It was delivered ${deliveries} times in vain.`;
+      // What fails now is found by the watch.
+      await watch.readAgain([{ from: sequence, to: sequence }], why).catch((error: unknown) => {
+        context.log.warn({ stream: source.stream, sequence, error: String(error) }, 'a message was given up');
+      });
+    }
+  })();
+  try {
+    const why = await loop.run();
+    if (!signal.aborted) context.log.warn({ stream: source.stream, why }, 'the consumer is looked for again');
+  } finally {
+    ending.abort();
+    advisories.unsubscribe();
+    await Promise.all([watching, rescuing]);
+    if (signal.aborted) await watch.leave().catch(() => {});
+  }
+}
+
+async function watchUntil(
+  { log }: IngestContext,
+  source: Source,
+  watch: StreamWatch,
+  until: AbortSignal,
+  onMissing: () => void,
+): Promise<void> {
+  while (!until.aborted) {
+    try {
+      if ((await watch.look()) === 'MISSING') onMissing();
+    } catch (error) {
+      watch.forget();
+      if (!until.aborted)
+        log.warn({ stream: source.stream, error: String(error) }, 'a stream cannot be watched');
+    }
+    await wait(lookMs, until);
+  }
+}

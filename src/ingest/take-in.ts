@@ -1,0 +1,154 @@
+import { statement, transaction } from '../db/transaction.ts';
+import { limits } from '../domain/limits.ts';
+import { isInvalidInput, parsed } from '../domain/problems.ts';
+import { isUnavailable } from '../domain/unavailable.ts';
+import { insertRejected } from '../intake/insert-rejected.sql.ts';
+import { parseMessage } from '../intake/parse-message.ts';
+import type { PublishEventOutcome } from '../intake/types.ts';
+import { insertIncidents } from './incidents.sql.ts';
+import { fallbackKey, type RejectionCode, rejectedEvent } from './message.ts';
+import { markHandled } from './positions.sql.ts';
+import { rangesOf } from './ranges.ts';
+import type { IngestContext, Source, StreamMessage } from './types.ts';
+
+/** What became of a message. AGAIN: nothing, and it has to come again. */
+export type TakenIn = { kind: 'STORED' | 'REJECTED'; eventId: string } | { kind: 'AGAIN' };
+
+interface Rejection {
+  message: StreamMessage;
+  code: RejectionCode;
+  reason: string;
+}
+
+type Outcome =
+  | PublishEventOutcome
+  | { kind: 'Unreadable'; message: string }
+  | { kind: 'Failed'; error: unknown };
+
+/**
+ * Takes messages in by the door that all events come in by, and returns once everything that it says is committed. What
+ * cannot be taken in is kept as a rejected event with an incident. `isLast` says of a message that it does not come again:
+ * then it is kept even when it fails for a reason of ours.
+ */
+export async function takeIn(
+  context: IngestContext,
+  source: Source,
+  streamCreated: string,
+  messages: readonly StreamMessage[],
+  isLast: (message: StreamMessage) => boolean,
+): Promise<TakenIn[]> {
+  const outcomes = await Promise.all(messages.map((message) => receive(context, source, message)));
+  await repeatSlow(context, source, messages, outcomes);
+  const rejections: Rejection[] = [];
+  const taken = new Map<StreamMessage, TakenIn>();
+  for (const [i, message] of messages.entries()) {
+    const outcome = outcomes[i] as Outcome;
+    if (outcome.kind === 'PublishEventSuccess')
+      taken.set(message, { kind: 'STORED', eventId: outcome.eventId });
+    const rejection = rejectionOf(outcome, message, isLast);
+    if (rejection) rejections.push({ message, ...rejection });
+    if (outcome.kind === 'Failed') {
+      const fields = { stream: source.stream, sequence: message.sequence, error: String(outcome.error) };
+      context.log.error(fields, 'a message could not be taken in');
+    }
+  }
+  for (const [message, eventId] of await reject(context, source, rejections))
+    taken.set(message, { kind: 'REJECTED', eventId });
+  const handled = rangesOf([...taken.keys()].map(({ sequence }) => sequence));
+  await transaction(context.db, (tx) => markHandled(tx, source, streamCreated, handled));
+  return messages.map((message) => taken.get(message) ?? { kind: 'AGAIN' });
+}
+
+async function receive(
+  { intake }: IngestContext,
+  { stream }: Source,
+  message: StreamMessage,
+): Promise<Outcome> {
+  // In an object of its own: a message can look like a problem.
+  const read = parsed(() => ({ payload: parseMessage(message.data) }));
+  if (isInvalidInput(read)) return { kind: 'Unreadable', message: read.message };
+  const input = { topic: message.subject, ...read, fallbackKey: fallbackKey(stream, message) };
+  return intake.receiveEvent(input).catch((error: unknown) => ({ kind: 'Failed', error }));
+}
+
+/**
+ * Events that are stored together share the time for templates and schemas. One for which none was left is tried by
+ * itself: were it delivered again, it would meet the others again.
+ */
+async function repeatSlow(
+  context: IngestContext,
+  source: Source,
+  messages: readonly StreamMessage[],
+  outcomes: Outcome[],
+): Promise<void> {
+  if (outcomes.every(({ kind }) => kind !== 'Unavailable') || !(await databaseAnswers(context))) return;
+  for (const [i, message] of messages.entries())
+    if (outcomes[i]?.kind === 'Unavailable') outcomes[i] = await receive(context, source, message);
+}
+
+export async function databaseAnswers({ db }: Pick<IngestContext, 'db'>): Promise<boolean> {
+  try {
+    await statement(db, { text: 'select from runplane.installation' });
+    return true;
+  } catch (error) {
+    if (!isUnavailable(error)) throw error;
+    return false;
+  }
+}
+
+function rejectionOf(
+  outcome: Outcome,
+  message: StreamMessage,
+  isLast: (message: StreamMessage) => boolean,
+): Omit<Rejection, 'message'> | null {
+  switch (outcome.kind) {
+    case 'Unreadable':
+      return {
+        code: message.data.length > limits.jsonBytes ? 'TOO_LARGE' : 'NOT_JSON',
+        reason: outcome.message,
+      };
+    case 'InvalidInput':
+      return { code: 'INVALID_ENVELOPE', reason: outcome.message };
+    case 'IdempotencyConflict':
+      return { code: 'CONFLICT', reason: outcome.message };
+    case 'Failed':
+      return isLast(message)
+        ? { code: 'FAILED', reason: 'The server failed to take it in; its log says why. It can be replayed.' }
+        : null;
+    case 'PublishEventSuccess':
+    case 'Unavailable':
+      return null;
+  }
+}
+
+/** Keeps them, each with an incident, in one transaction; a message that was kept before is left as it is. */
+async function reject(
+  { db }: IngestContext,
+  source: Source,
+  rejections: readonly Rejection[],
+): Promise<[StreamMessage, string][]> {
+  if (rejections.length === 0) return [];
+  const events = rejections.map(({ message, code, reason }) =>
+    rejectedEvent(source.stream, message, { code, message: reason }),
+  );
+  await transaction(db, async (tx) => {
+    const inserted = await insertRejected(tx, events);
+    const incidents = rejections.flatMap(({ message: { sequence }, code }, i) => {
+      const eventId = events[i]?.id ?? '';
+      const kind = code === 'CONFLICT' ? ('CONFLICT' as const) : ('POISON' as const);
+      return inserted.has(eventId)
+        ? [
+            {
+              kind,
+              from: sequence,
+              to: sequence,
+              detail: `${code}: it is kept as a rejected event, which says why.`,
+              eventId,
+            },
+          ]
+        : [];
+    });
+    await insertIncidents(tx, source, incidents);
+  });
+  return rejections.map(({ message }, i) => [message, events[i]?.id ?? '']);
+}

@@ -1,0 +1,185 @@
+import type { JetStreamManager } from '@nats-io/jetstream';
+import { millis } from '@nats-io/transport-node';
+import { transaction } from '../db/transaction.ts';
+import { newUuid } from '../domain/ids.ts';
+import { type Attached, found } from './attach.ts';
+import { insertIncidents, resolveIncident } from './incidents.sql.ts';
+import { findLoss } from './loss.ts';
+import {
+  leaveWatch,
+  lockPosition,
+  markHandled,
+  type Position,
+  type Seen,
+  saveOldest,
+  saveSeen,
+  takeWatch,
+} from './positions.sql.ts';
+import { holesOf, type Range, within } from './ranges.ts';
+import { readMessage } from './stored-messages.ts';
+import { takeIn } from './take-in.ts';
+import type { IngestContext, Source, StreamMessage } from './types.ts';
+
+/** Messages that one look reads by their numbers, at most. */
+const readAtOnce = 200;
+/** The share of the stream's max_age at which a message that waits is warned of. */
+const warnAt = 0.5;
+
+/** What a look found. MISSING: stream or consumer are not those that were attached to. */
+export type Look = 'WATCHED' | 'ELSEWHERE' | 'MISSING';
+
+export interface WatchOptions {
+  context: IngestContext;
+  source: Source;
+  jsm: JetStreamManager;
+  attached: Attached;
+}
+
+/**
+ * Looks at a stream from time to time, one replica for all: keeps what the broker shows, and sees to it that every message
+ * is accounted for. What the consumer does not deliver any more is read by its number, and what the stream no longer has
+ * becomes an incident.
+ */
+export class StreamWatch {
+  readonly #options: WatchOptions;
+  readonly #watcher = newUuid();
+  /** How far messages were delivered, at times of this process. */
+  #samples: { at: number; delivered: number }[] = [];
+  #oldest: StreamMessage | null = null;
+
+  constructor(options: WatchOptions) {
+    this.#options = options;
+  }
+
+  /** Nothing was fetched: what was delivered before had no time to be handled. */
+  forget(): void {
+    this.#samples = [];
+  }
+
+  async look(): Promise<Look> {
+    const { context, source, jsm } = this.#options;
+    if (!(await takeWatch(context.db, source, this.#watcher))) {
+      this.forget();
+      return 'ELSEWHERE';
+    }
+    // In this order: a message that is gone by now, and not delivered later than that, never will be.
+    const stream = await found(jsm.streams.info(source.stream));
+    const consumer = stream && (await found(jsm.consumers.info(source.stream, source.consumer)));
+    if (!stream || !consumer || stream.created !== this.#options.attached.streamCreated) return 'MISSING';
+    const { config, state } = stream;
+    const seen: Seen = {
+      streamCreated: stream.created,
+      subjects: config.subjects ?? [],
+      ackWaitSeconds: millis(consumer.config.ack_wait ?? 0) / 1000,
+      maxDeliver: consumer.config.max_deliver ?? -1,
+      maxAgeSeconds: config.max_age ? millis(config.max_age) / 1000 : null,
+      lastSequence: state.last_seq,
+      delivered: consumer.delivered.stream_seq,
+      pending: consumer.num_pending,
+      unacknowledged: consumer.num_ack_pending,
+      redelivered: consumer.num_redelivered,
+    };
+    const position = await saveSeen(context.db, source, seen);
+    if (!position) return 'MISSING';
+    const loss = findLoss({
+      holes: holesOf(position.handled, state.last_seq),
+      firstSequence: state.first_seq,
+      delivered: position.deliveredSequence,
+      settled: this.#settled(position),
+    });
+    await this.#reportLost(loss.lost);
+    await this.readAgain(loss.abandoned, 'Its delivery ended without a word of the broker.');
+    await this.#watchAge(position, state.first_seq, seen);
+    return 'WATCHED';
+  }
+
+  async leave(): Promise<void> {
+    await leaveWatch(this.#options.context.db, this.#options.source, this.#watcher);
+  }
+
+  /** Takes in by their numbers what the consumer gave up, and tells what of it is gone. */
+  async readAgain(ranges: readonly Range[], why: string): Promise<void> {
+    const { context, source, jsm, attached } = this.#options;
+    let left = readAtOnce;
+    for (const range of ranges) {
+      for (let next = range.from; next <= range.to && left > 0; left--) {
+        const message = await readMessage(jsm, source.stream, next);
+        const end = Math.min(message?.sequence ?? Number.POSITIVE_INFINITY, range.to + 1);
+        if (end > next) await this.#reportLost([{ from: next, to: end - 1 }]);
+        next = end + 1;
+        if (!message || message.sequence > range.to) break;
+        const [taken] = await takeIn(context, source, attached.streamCreated, [message], () => true);
+        // There is no database to speak of: the next look finds it again.
+        if (!taken || taken.kind === 'AGAIN') return;
+        const { sequence } = message;
+        const detail = `${why} It was read by its number and is ${taken.kind === 'STORED' ? 'stored' : 'kept as a rejected event'}.`;
+        await transaction(context.db, (tx) =>
+          insertIncidents(tx, source, [
+            {
+              kind: 'MAX_DELIVER',
+              from: sequence,
+              to: sequence,
+              detail,
+              eventId: taken.eventId,
+              isOver: true,
+            },
+          ]),
+        );
+      }
+    }
+  }
+
+  /** How far messages were delivered at least two ack waits ago. */
+  #settled({ deliveredSequence }: Position): number | null {
+    const now = performance.now();
+    this.#samples.push({ at: now, delivered: deliveredSequence });
+    const until = now - this.#options.source.ackWaitSeconds * 2000;
+    const last = this.#samples.findLastIndex(({ at }) => at <= until);
+    if (last > 0) this.#samples.splice(0, last);
+    return last < 0 ? null : (this.#samples[0]?.delivered ?? null);
+  }
+
+  /** Under the lock of the position: what is handled by now is not lost. */
+  async #reportLost(ranges: readonly Range[]): Promise<void> {
+    if (ranges.length === 0) return;
+    const { context, source, attached } = this.#options;
+    const lost = await transaction(context.db, async (tx) => {
+      const { handled, streamCreated } = await lockPosition(tx, source);
+      if (streamCreated !== attached.streamCreated) return [];
+      const holes = holesOf(handled, ranges.at(-1)?.to ?? 0);
+      const parts = ranges.flatMap(({ from, to }) => within(holes, from, to));
+      const detail = 'Age, limits or somebody removed these messages from the stream before they were read.';
+      await insertIncidents(
+        tx,
+        source,
+        parts.map((part) => ({ kind: 'GAP', ...part, detail })),
+      );
+      await markHandled(tx, source, attached.streamCreated, parts);
+      return parts;
+    });
+    if (lost.length > 0) context.log.error({ stream: source.stream, lost }, 'messages were lost');
+  }
+
+  /** Warns while the stream is going to remove what waits. */
+  async #watchAge(position: Position, firstSequence: number, seen: Seen): Promise<void> {
+    const { context, source, jsm } = this.#options;
+    const { db } = context;
+    const [hole] = within(holesOf(position.handled, seen.lastSequence), firstSequence, seen.lastSequence);
+    if (!hole) this.#oldest = null;
+    else if (this.#oldest?.sequence !== hole.from)
+      this.#oldest = await readMessage(jsm, source.stream, hole.from);
+    const oldest = this.#oldest && this.#oldest.sequence <= (hole?.to ?? 0) ? this.#oldest : null;
+    const storedAt = oldest && new Date(Number(oldest.storedAt / 1_000_000n));
+    await saveOldest(db, source, storedAt);
+    const ageSeconds = storedAt ? (Date.now() - storedAt.getTime()) / 1000 : 0;
+    const { maxAgeSeconds } = seen;
+    if (!oldest || maxAgeSeconds === null || ageSeconds < maxAgeSeconds * warnAt) {
+      await transaction(db, (tx) => resolveIncident(tx, source, 'AGE_WARNING'));
+      return;
+    }
+    const detail = `The stream keeps messages for ${maxAgeSeconds} s, and the oldest that waits is ${Math.round(ageSeconds)} s old.`;
+    const incident = { kind: 'AGE_WARNING' as const, from: oldest.sequence, to: seen.lastSequence, detail };
+    if ((await transaction(db, (tx) => insertIncidents(tx, source, [incident]))) > 0)
+      context.log.warn({ stream: source.stream, ageSeconds, maxAgeSeconds }, 'messages are about to be lost');
+  }
+}
