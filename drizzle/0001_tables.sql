@@ -593,6 +593,7 @@ CREATE TABLE "runplane"."events" (
 	"raw" "bytea",
 	"refusals" jsonb DEFAULT '[]'::jsonb NOT NULL,
 	"launched_routes" text[] DEFAULT '{}' NOT NULL,
+	"trace_context" "bytea",
 	"received_at" timestamp (3) with time zone DEFAULT runplane.clock() NOT NULL,
 	CONSTRAINT "events_topic" CHECK ("runplane"."events"."topic" <> ''),
 	CONSTRAINT "events_raw" CHECK ("runplane"."events"."raw" is null or "runplane"."events"."rejection" is not null and octet_length("runplane"."events"."raw") <= 65536)
@@ -638,6 +639,7 @@ CREATE TABLE "runplane"."runs" (
 	"cancel_requested_at" timestamp (3) with time zone,
 	"finished_at" timestamp (3) with time zone,
 	"events_deleted_xid" "xid8",
+	"trace_context" "bytea",
 	CONSTRAINT "runs_priority" CHECK ("runplane"."runs"."priority" between -1000 and 1000),
 	CONSTRAINT "runs_tasks" CHECK ("runplane"."runs"."blocked_tasks" >= 0 and "runplane"."runs"."open_tasks" >= "runplane"."runs"."blocked_tasks" and "runplane"."runs"."total_tasks" >= "runplane"."runs"."open_tasks"),
 	CONSTRAINT "runs_finished" CHECK (("runplane"."runs"."finished_at" is not null) = ("runplane"."runs"."status" in ('COMPLETED', 'FAILED', 'CANCELLED'))),

@@ -3,10 +3,11 @@
 CREATE VIEW runplane.assignments AS
 SELECT l.attempt_id, l.task_id, l.run_id, l.agent_id, l.worker_id, l.claim_key, l.claim_seq, l.number, l.lease_seconds,
        l.started_at, l.expires_at, l.timeout_at, t.step, coalesce(t.input, r.config) AS input, t.serial_key,
-       coalesce(t.labels, r.labels) AS labels, r.customer, r.correlation_id, r.event_id, p.checkpoint, a.name AS agent, a.handler, a.timeout_seconds
+       coalesce(t.labels, r.labels) AS labels, r.customer, r.correlation_id, r.event_id, p.checkpoint, a.name AS agent, a.handler, a.timeout_seconds,
+       r.trace_context
   FROM runplane.leases l
  CROSS JOIN LATERAL (SELECT x.step, x.input, x.serial_key, x.labels FROM runplane.tasks x WHERE x.id = l.task_id OFFSET 0) t
- CROSS JOIN LATERAL (SELECT x.config, x.labels, x.customer, x.correlation_id, x.event_id FROM runplane.runs x WHERE x.id = l.run_id OFFSET 0) r
+ CROSS JOIN LATERAL (SELECT x.config, x.labels, x.customer, x.correlation_id, x.event_id, x.trace_context FROM runplane.runs x WHERE x.id = l.run_id OFFSET 0) r
   LEFT JOIN LATERAL (SELECT x.checkpoint FROM runplane.task_progress x WHERE x.task_id = l.task_id OFFSET 0) p ON true
  CROSS JOIN LATERAL (SELECT x.name, x.handler, x.timeout_seconds FROM runplane.agents x WHERE x.id = l.agent_id OFFSET 0) a;
 --> statement-breakpoint

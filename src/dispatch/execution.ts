@@ -1,4 +1,5 @@
 import { toPublicId } from '../domain/ids.ts';
+import { traceparentOf } from '../domain/trace-context.ts';
 import type { Report } from '../result/parse-result.ts';
 import { parseReport } from '../result/parse-result.ts';
 import type { ReportResultInput } from '../result/types.ts';
@@ -104,6 +105,9 @@ const toInlineTask = (task: ClaimedTask): InlineTask => ({
   },
   get eventId() {
     return task.eventId === null ? null : toPublicId('evt', task.eventId);
+  },
+  get traceparent() {
+    return traceparentOf(task);
   },
   agent: task.agent,
   step: task.step,

@@ -17,6 +17,8 @@ export interface InlineTask {
   /** Of the event that launched the run, if one did. */
   readonly eventId: string | null;
   serialKey: string | null;
+  /** W3C trace context for the work. */
+  readonly traceparent: string;
   checkpoint: unknown;
 }
 

@@ -8,6 +8,7 @@ import { limits } from '../domain/limits.ts';
 import { InvalidInputError, isInvalidInput, parsed } from '../domain/problems.ts';
 import { parseInteger, parseNumber, parseOptionalInteger } from '../domain/scalars.ts';
 import { parseName, parseOptionalName } from '../domain/text.ts';
+import { traceparentOf } from '../domain/trace-context.ts';
 import { parseUsage } from '../result/parse-usage.ts';
 import { type ClaimedTask, type ClaimRequest, claimTasks } from '../scheduler/claim-tasks.ts';
 import type { ReadyWatch } from '../scheduler/ready-watch.ts';
@@ -200,19 +201,13 @@ function parseHeartbeat(input: ExtendLeaseInput, attemptId: string, at: string):
 }
 
 function assignment(secretKey: Buffer, task: ClaimedTask): Assignment {
-  const { expiresAt, handler: _, ...rest } = task;
+  const { expiresAt, handler: _, traceContext: __, ...rest } = task;
   return {
     ...rest,
     leaseToken: leaseToken(secretKey, task.attemptId),
     leaseExpiresAt: expiresAt,
     timeoutAt:
       task.timeoutSeconds === null ? null : new Date(task.startedAt.getTime() + task.timeoutSeconds * 1000),
-    traceparent: traceparent(task.attemptId),
+    traceparent: traceparentOf(task),
   };
 }
-
-/** W3C trace context of an attempt: its UUID is the trace id, so both find each other without a lookup. */
-const traceparent = (attemptId: string): string => {
-  const hex = attemptId.replaceAll('-', '');
-  return `00-${hex}-${hex.slice(16)}-01`;
-};

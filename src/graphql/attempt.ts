@@ -39,7 +39,7 @@ AttemptRef.implement({
     }),
     traceId: t.exposeString('traceId', {
       nullable: true,
-      description: 'W3C trace id, as its worker reported it.',
+      description: 'W3C trace id: as its worker reported it, else that of the traceparent it was given.',
     }),
     error: t.field({
       type: ExecutionErrorRef,

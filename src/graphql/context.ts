@@ -31,6 +31,8 @@ export interface GraphQLContext {
   signal: () => AbortSignal;
   /** Where a reconnecting stream wants to go on; wins over the subscription's own argument. */
   lastEventId?: string | null;
+  /** W3C traceparent of the request, as it came. */
+  traceparent?: string | null;
   viewer: Viewer;
   /** The credential behind the viewer, which may end while a stream lives. */
   authority: Authority;

@@ -15,6 +15,7 @@ import { withPublicConflict } from './public-ids.ts';
 import { RunRef } from './refs.ts';
 import { eachAllowed, refusedName } from './restrictions.ts';
 import { refused } from './scopes.ts';
+import { traced } from './traced.ts';
 
 const LaunchStepInput = builder.inputType('LaunchStepInput', {
   description: "What a launch says about one step, in place of the launch's own values.",
@@ -131,7 +132,7 @@ builder.mutationFields((t) => ({
     resolve: async (_, { input }, context) => {
       const forbidden = refused(context, 'LAUNCH') ?? refusedName(context, 'jobs', input.job);
       if (forbidden) return forbidden;
-      const [outcome] = await context.services.intake.launchRuns([input]);
+      const [outcome] = await context.services.intake.launchRuns([traced(input, context)]);
       return outcome && withPublicConflict('run', outcome);
     },
   }),
@@ -148,7 +149,7 @@ builder.mutationFields((t) => ({
       const outcomes = await eachAllowed(
         inputs,
         ({ job }) => refusedName(context, 'jobs', job),
-        (allowed) => context.services.intake.launchRuns(allowed),
+        (allowed) => context.services.intake.launchRuns(allowed.map((input) => traced(input, context))),
       );
       return outcomes.map((outcome) => withPublicConflict('run', outcome));
     },

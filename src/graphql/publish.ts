@@ -17,6 +17,7 @@ import { EventRef, RunRef } from './refs.ts';
 import { eachAllowed, refusedName } from './restrictions.ts';
 import { change } from './save.ts';
 import { refused } from './scopes.ts';
+import { traced } from './traced.ts';
 
 const PublishEventInput = builder.inputType('PublishEventInput', {
   description:
@@ -98,7 +99,7 @@ builder.mutationFields((t) => ({
     resolve: async (_, { input }, context) => {
       const forbidden = refused(context, 'PUBLISH') ?? refusedName(context, 'topics', input.topic);
       if (forbidden) return forbidden;
-      const [outcome] = await context.services.intake.publishEvents([input]);
+      const [outcome] = await context.services.intake.publishEvents([traced(input, context)]);
       return outcome && withPublicConflict('evt', outcome);
     },
   }),
@@ -127,7 +128,7 @@ builder.mutationFields((t) => ({
       const outcomes = await eachAllowed(
         inputs,
         ({ topic }) => refusedName(context, 'topics', topic),
-        (allowed) => context.services.intake.publishEvents(allowed),
+        (allowed) => context.services.intake.publishEvents(allowed.map((input) => traced(input, context))),
       );
       return outcomes.map((outcome) => withPublicConflict('evt', outcome));
     },

@@ -14,6 +14,7 @@ import {
 import { withPublicConflict } from './public-ids.ts';
 import { refusedName } from './restrictions.ts';
 import { change } from './save.ts';
+import { traced } from './traced.ts';
 
 const RerunInput = builder.inputType('RerunInput', {
   description: 'A run to execute again.',
@@ -69,7 +70,8 @@ builder.mutationField('rerun', (t) =>
         const job = run && (await context.loaders.job(run.jobId));
         const forbidden = job && refusedName(context, 'jobs', job.name);
         if (forbidden) return forbidden;
-        return withPublicConflict('run', await context.services.actions.rerun({ ...input, runId }, actor));
+        const asked = traced({ ...input, runId }, context);
+        return withPublicConflict('run', await context.services.actions.rerun(asked, actor));
       }),
   }),
 );

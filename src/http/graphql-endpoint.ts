@@ -24,6 +24,8 @@ export interface RequestInfo {
   signal: () => AbortSignal;
   /** Where a reconnecting client wants to go on: wins over the subscription's own argument. */
   lastEventId: string | null;
+  /** W3C traceparent of the request, as it came. */
+  traceparent: string | null;
   authority: Authority;
 }
 
@@ -152,12 +154,13 @@ export function createGraphQLEndpoint({
 }
 
 function requestInfo(request: IncomingMessage, response: ServerResponse, authority: Authority): RequestInfo {
-  const lastEventId = request.headers['last-event-id'];
+  const { 'last-event-id': lastEventId, traceparent } = request.headers;
   return {
     authority,
     requestId: randomUUID(),
     signal: signalOfLeaving(response),
     lastEventId: typeof lastEventId === 'string' && lastEventId !== '' ? lastEventId : null,
+    traceparent: typeof traceparent === 'string' ? traceparent : null,
   };
 }
 

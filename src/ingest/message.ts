@@ -4,6 +4,7 @@ import { isJsonObject, repairText } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import { isInvalidInput, parsed } from '../domain/problems.ts';
 import { cutBytes, parseName } from '../domain/text.ts';
+import { parseTraceparent } from '../domain/trace-context.ts';
 import type { RejectedEvent } from '../intake/insert-rejected.sql.ts';
 import { parseMessage } from '../intake/parse-message.ts';
 import type { StreamMessage } from './types.ts';
@@ -76,6 +77,7 @@ export function rejectedEvent(
     idempotencyKey:
       name('idempotency_key') ?? cutBytes(repairText(fallbackKey(stream, message)), limits.nameBytes + 1),
     correlationId: name('correlation_id') ?? toPublicId('evt', id),
+    traceContext: parseTraceparent(message.header('traceparent')),
     code,
     message: reason,
     raw: Buffer.from(message.data.subarray(0, rawBytes)),

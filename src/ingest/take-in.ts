@@ -67,7 +67,8 @@ async function receive(
   // In an object of its own: a message can look like a problem.
   const read = parsed(() => ({ payload: parseMessage(message.data) }));
   if (isInvalidInput(read)) return { kind: 'Unreadable', message: read.message };
-  const input = { topic: message.subject, ...read, fallbackKey: fallbackKey(stream, message) };
+  const traceparent = message.header('traceparent');
+  const input = { topic: message.subject, ...read, fallbackKey: fallbackKey(stream, message), traceparent };
   return intake.receiveEvent(input).catch((error: unknown) => ({ kind: 'Failed', error }));
 }
 

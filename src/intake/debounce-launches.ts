@@ -18,6 +18,8 @@ export interface DebouncedLaunch {
   index: number;
   launch: Launch & { debounce: Debounce };
   job: LaunchableJob;
+  /** Packed; the newest one's is the run's. */
+  traceContext: string | undefined;
 }
 
 export interface Settled {
@@ -78,7 +80,7 @@ function settle(
   const firstLaunchAt = waiting?.firstLaunchAt ?? now;
   let collected = waiting && { collect: waiting.collect, ...collectionOf(waiting.items ?? []) };
   let latest: { plan: RunPlan; startsAt: Date; debounce: Debounce } | null = null;
-  for (const { index, launch } of launches) {
+  for (const { index, launch, traceContext } of launches) {
     const { debounce } = launch;
     const refusal =
       inTime(budget, () => refusalOf(launch, job)) ??
@@ -98,6 +100,7 @@ function settle(
       settled.outcomes.set(index, plan);
       continue;
     }
+    plan.run.trace_context = traceContext;
     collected = { collect: debounce.collect, ...after };
     latest = { plan, startsAt, debounce };
     settled.outcomes.set(index, { runId, position });

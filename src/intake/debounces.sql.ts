@@ -95,7 +95,7 @@ export async function lockDebounces(tx: Queryable, keys: readonly DebounceKey[])
 const changeRunsSql = `
 with given_runs as materialized (
   select * from json_to_recordset($1::json) as r(id uuid, config jsonb, correlation_id text, idempotency_key text,
-    serial_key text, customer text, labels jsonb, priority smallint, available_at timestamptz)),
+    serial_key text, customer text, labels jsonb, priority smallint, available_at timestamptz, trace_context text)),
 given_tasks as materialized (
   select t.*, g.available_at, coalesce(t.priority, g.priority) as own_priority
     from json_to_recordset($2::json) as t(run_id uuid, step text, priority smallint, serial_key text, input jsonb,
@@ -104,7 +104,7 @@ given_tasks as materialized (
 changed_runs as (
   update runplane.runs r set config = g.config, correlation_id = g.correlation_id, idempotency_key = g.idempotency_key,
          serial_key = g.serial_key, customer = g.customer, labels = coalesce(g.labels, '{}'), priority = g.priority,
-         available_at = g.available_at
+         available_at = g.available_at, trace_context = decode(g.trace_context, 'hex')
     from given_runs g where r.id = g.id),
 moved as (
   update runplane.delayed_tasks d set available_at = g.available_at

@@ -3,21 +3,22 @@ import type { StoredEvent } from './fan-out.ts';
 import type { RouteRefusal } from './types.ts';
 
 const insertEventsSql = `
-insert into runplane.events (id, topic, idempotency_key, correlation_id, source, payload, customer, labels, refusals, launched_routes)
-select e.id, e.topic, e.idempotency_key, e.correlation_id, e.source, e.payload -> 'value', e.customer, e.labels, e.refusals, e.launched_routes
+insert into runplane.events (id, topic, idempotency_key, correlation_id, source, payload, customer, labels, refusals, launched_routes, trace_context)
+select e.id, e.topic, e.idempotency_key, e.correlation_id, e.source, e.payload -> 'value', e.customer, e.labels, e.refusals, e.launched_routes, decode(e.trace_context, 'hex')
   from json_to_recordset($1::json) as e(id uuid, topic text, idempotency_key text, correlation_id text, source runplane.event_source, payload jsonb,
-                                        customer text, labels jsonb, refusals jsonb, launched_routes text[])`;
+                                        customer text, labels jsonb, refusals jsonb, launched_routes text[], trace_context text)`;
 
-export async function insertEvents(
-  tx: Queryable,
-  events: readonly {
-    stored: StoredEvent;
-    refusals: readonly RouteRefusal[];
-    launchedRoutes: readonly string[];
-  }[],
-): Promise<void> {
+export interface EventToStore {
+  stored: StoredEvent;
+  refusals: RouteRefusal[];
+  launchedRoutes: string[];
+  /** Packed. */
+  traceContext: string | undefined;
+}
+
+export async function insertEvents(tx: Queryable, events: readonly EventToStore[]): Promise<void> {
   if (events.length === 0) return;
-  const rows = events.map(({ stored, refusals, launchedRoutes }) => ({
+  const rows = events.map(({ stored, refusals, launchedRoutes, traceContext }) => ({
     id: stored.id,
     topic: stored.event.topic,
     idempotency_key: stored.event.key?.text ?? null,
@@ -28,6 +29,7 @@ export async function insertEvents(
     labels: stored.event.labels,
     refusals,
     launched_routes: launchedRoutes,
+    trace_context: traceContext,
   }));
   await tx.query({ name: 'insert-events', text: insertEventsSql, values: [JSON.stringify(rows)] });
 }

@@ -16,7 +16,7 @@ with moment as materialized (
 given_runs as materialized (
   select r.*, coalesce(r.available_at, m.now) as starts_at from json_to_recordset($1::json) as r(
     id uuid, job_id uuid, job_version int, config jsonb, correlation_id text, idempotency_key text, serial_key text, debounce_key text,
-    customer text, labels jsonb, priority smallint, event_id uuid, route text, total_tasks int, blocked_tasks int, available_at timestamptz)
+    customer text, labels jsonb, priority smallint, event_id uuid, route text, total_tasks int, blocked_tasks int, available_at timestamptz, trace_context text)
   cross join moment m),
 listed_tasks as materialized (
   select t.*, g.starts_at, g.customer, coalesce(t.priority, g.priority) as own_priority, t.depends_on is not null as blocked,
@@ -37,9 +37,10 @@ given_tasks as materialized (
 new_runs as (
   insert into runplane.runs (id, job_id, job_version, config, correlation_id, idempotency_key, serial_key, debounce_key, customer,
                              labels, priority, event_id, route, open_tasks, blocked_tasks, total_tasks, available_at,
-                             created_at)
+                             created_at, trace_context)
   select g.id, g.job_id, g.job_version, g.config, g.correlation_id, g.idempotency_key, g.serial_key, g.debounce_key, g.customer,
-         coalesce(g.labels, '{}'), g.priority, g.event_id, g.route, g.total_tasks, g.blocked_tasks, g.total_tasks, g.starts_at, m.now
+         coalesce(g.labels, '{}'), g.priority, g.event_id, g.route, g.total_tasks, g.blocked_tasks, g.total_tasks, g.starts_at, m.now,
+         decode(g.trace_context, 'hex')
     from given_runs g cross join moment m),
 new_tasks as (
   insert into runplane.tasks (id, run_id, step, agent_id, state, priority, rank, turn, serial_key, input, depends_on, runs_when,

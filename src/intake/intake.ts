@@ -3,13 +3,20 @@ import type { Installation } from '../db/migrate.ts';
 import type { Database } from '../db/pool.ts';
 import { orUnavailable } from '../db/unavailable.ts';
 import { isInvalidInput, parsed } from '../domain/problems.ts';
+import { parseTraceparent } from '../domain/trace-context.ts';
 import { admit, KeyTaken } from './admit.ts';
 import { keyName } from './idempotency.ts';
 import { JobCatalog } from './job-catalog.ts';
 import { type IncomingEvent, parseEvent, parseReceivedEvent } from './parse-event.ts';
 import { parseLaunch } from './parse-launch.ts';
 import { type Admission, type AdmissionOutcome, keyOf } from './plan-admissions.ts';
-import type { Intake, LaunchRunInput, LaunchRunOutcome, PublishEventOutcome } from './types.ts';
+import type {
+  Intake,
+  LaunchRunInput,
+  LaunchRunOutcome,
+  PublishEventInput,
+  PublishEventOutcome,
+} from './types.ts';
 
 export interface IntakeOptions {
   db: Database;
@@ -50,18 +57,23 @@ export function createIntake({
   const launchRun = async (input: LaunchRunInput): Promise<LaunchRunOutcome> => {
     const launch = parsed(() => parseLaunch(input));
     if (isInvalidInput(launch)) return launch;
-    return orUnavailable(group.submit({ launch }) as Promise<LaunchRunOutcome>);
+    const traceContext = parseTraceparent(input.traceparent);
+    return orUnavailable(group.submit({ launch, traceContext }) as Promise<LaunchRunOutcome>);
   };
-  const admitEvent = async (parse: () => IncomingEvent): Promise<PublishEventOutcome> => {
+  const admitEvent = async (
+    { traceparent }: Pick<PublishEventInput, 'traceparent'>,
+    parse: () => IncomingEvent,
+  ): Promise<PublishEventOutcome> => {
     const event = parsed(parse);
     if (isInvalidInput(event)) return event;
-    return orUnavailable(group.submit({ event }) as Promise<PublishEventOutcome>);
+    const traceContext = parseTraceparent(traceparent);
+    return orUnavailable(group.submit({ event, traceContext }) as Promise<PublishEventOutcome>);
   };
 
   return {
     launchRuns: (inputs) => Promise.all(inputs.map(launchRun)),
-    publishEvents: (inputs) => Promise.all(inputs.map((input) => admitEvent(() => parseEvent(input)))),
-    receiveEvent: (input) => admitEvent(() => parseReceivedEvent(input)),
+    publishEvents: (inputs) => Promise.all(inputs.map((input) => admitEvent(input, () => parseEvent(input)))),
+    receiveEvent: (input) => admitEvent(input, () => parseReceivedEvent(input)),
     drained: () => group.drained(),
   };
 }

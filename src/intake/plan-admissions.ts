@@ -3,19 +3,23 @@ import type { Queryable } from '../db/pool.ts';
 import { newUuid, toPublicId } from '../domain/ids.ts';
 import type { JobNotFound } from '../domain/problems.ts';
 import type { TimeBudget } from '../domain/time-bound.ts';
+import { packTraceContext, type TraceContext } from '../domain/trace-context.ts';
 import type { DebouncedLaunch } from './debounce-launches.ts';
 import { fanOut, loadRoutes, routesOf, type StoredEvent } from './fan-out.ts';
 import { inTime } from './in-time.ts';
+import type { EventToStore } from './insert-events.sql.ts';
 import type { JobCatalog } from './job-catalog.ts';
 import type { IncomingEvent } from './parse-event.ts';
 import type { IdempotencyKey, Launch } from './parse-launch.ts';
 import { isPlan, planRun, type RunPlan } from './plan-run.ts';
-import type { LaunchRunOutcome, PublishEventOutcome, RouteRefusal } from './types.ts';
+import type { LaunchRunOutcome, PublishEventOutcome } from './types.ts';
 
 const breathEveryMs = 50;
 
-/** One command of a group: a launch, or an event with all that it launches. */
-export type Admission = { launch: Launch } | { event: IncomingEvent };
+/** One command of a group: a launch, or an event with all that it launches; with where it comes from. */
+export type Admission = ({ launch: Launch } | { event: IncomingEvent }) & {
+  traceContext: TraceContext | null;
+};
 
 export const keyOf = (admission: Admission): IdempotencyKey | null =>
   'launch' in admission ? admission.launch.key : admission.event.key;
@@ -27,7 +31,7 @@ export interface Planned {
   key: IdempotencyKey | null;
   objectId: string;
   plans: RunPlan[];
-  event: { stored: StoredEvent; refusals: RouteRefusal[]; launchedRoutes: string[] } | null;
+  event: EventToStore | null;
 }
 
 const jobNotFound = (name: string): JobNotFound => ({
@@ -67,12 +71,13 @@ export async function planAdmissions(
       else {
         const { plans, refusals } = fan;
         const launchedRoutes = routesOf(plans);
+        for (const { run } of plans) run.trace_context = packed(admission);
         planned.push({
           index,
           key: event.key,
           objectId: id,
           plans,
-          event: { stored, refusals, launchedRoutes },
+          event: { stored, refusals, launchedRoutes, traceContext: packed(admission) },
         });
       }
       continue;
@@ -81,16 +86,20 @@ export async function planAdmissions(
     const job = byName.get(launch.job);
     const { debounce } = launch;
     if (job && debounce) {
-      debounced.push({ index, launch: { ...launch, debounce }, job });
+      debounced.push({ index, launch: { ...launch, debounce }, job, traceContext: packed(admission) });
       continue;
     }
     const run = job ? inTime(budget, () => planRun(launch, job, null)) : jobNotFound(launch.job);
-    if (isPlan(run))
+    if (isPlan(run)) {
+      run.run.trace_context = packed(admission);
       planned.push({ index, key: launch.key, objectId: run.run.id, plans: [run], event: null });
-    else outcomes.set(index, run);
+    } else outcomes.set(index, run);
   }
   return { planned, debounced };
 }
+
+const packed = ({ traceContext }: Admission): string | undefined =>
+  traceContext ? packTraceContext(traceContext) : undefined;
 
 /** Lets others go on in between: configs that take long must not stop heartbeats. */
 function createBreather(): () => Promise<void> {

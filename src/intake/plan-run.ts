@@ -29,6 +29,8 @@ export interface RunRow {
   total_tasks: number;
   blocked_tasks: number;
   available_at: string | undefined;
+  /** Packed; absent: nobody gave one. */
+  trace_context?: string | undefined;
 }
 export interface TaskRow {
   id: string;

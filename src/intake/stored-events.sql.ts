@@ -22,11 +22,14 @@ interface EventRow {
   customer: string | null;
   labels: Record<string, string>;
   launchedRoutes: string[];
+  /** Packed. */
+  traceContext: string | null;
 }
 
 const readSql = `
 select id, topic, source, idempotency_key as "idempotencyKey", correlation_id as "correlationId", payload, payload is not null as "hasPayload",
-       raw, (rejection ->> 'bytes')::int as "rawBytes", customer, labels, launched_routes as "launchedRoutes" from runplane.events where id = $1`;
+       raw, (rejection ->> 'bytes')::int as "rawBytes", customer, labels, launched_routes as "launchedRoutes",
+       encode(trace_context, 'hex') as "traceContext" from runplane.events where id = $1`;
 
 /** What is stored of an event, as it came; null: there is none. */
 export async function readEvent(tx: Queryable, id: string): Promise<EventRow | null> {

@@ -21,6 +21,8 @@ export interface LaunchRunInput {
   availableAt?: Date | null;
   serialKey?: string | null;
   debounce?: DebounceInput | null;
+  /** W3C traceparent of whoever asks; a wrong one is as none. No part of the input that a key stands for. */
+  traceparent?: string | null;
   steps?: readonly LaunchStepInput[] | null;
 }
 export interface DebounceInput {
@@ -60,6 +62,8 @@ export interface PublishEventInput {
   correlationId?: string | null;
   customer?: string | null;
   labels?: readonly LabelInput[] | null;
+  /** W3C traceparent of whoever sent it; a wrong one is as none. No part of what a key stands for. */
+  traceparent?: string | null;
 }
 
 /** An event as a broker delivered it. */
@@ -68,6 +72,8 @@ export interface ReceivedEventInput {
   payload: unknown;
   /** Its idempotency key where the payload names none. */
   fallbackKey: string;
+  /** As in PublishEventInput. */
+  traceparent?: string | null;
 }
 
 /** A matching route that did not launch, and why. */

@@ -44,12 +44,12 @@ given as materialized (
 old as materialized (select r.* from runplane.runs r where r.id = $2),
 new_run as (
   insert into runplane.runs (id, job_id, job_version, config, correlation_id, idempotency_key, serial_key, customer, labels, priority,
-                             event_id, parent_run_id, open_tasks, blocked_tasks, total_tasks, has_spawned, available_at, created_at)
+                             event_id, parent_run_id, open_tasks, blocked_tasks, total_tasks, has_spawned, available_at, created_at, trace_context)
   select $1, o.job_id, o.job_version, coalesce($3::jsonb, o.config), o.correlation_id, $4, o.serial_key, o.customer, o.labels,
          least($7::int, coalesce($5::int, o.priority + $8::int)), o.event_id, o.id,
          (select count(*) from given g where not g.taken_over), (select count(*) from given g where not g.taken_over),
          (select count(*) from given),
-         exists (select from given g join runplane.tasks t on t.id = g.old_id where t.parent_task_id is not null), now.at, now.at
+         exists (select from given g join runplane.tasks t on t.id = g.old_id where t.parent_task_id is not null), now.at, now.at, coalesce(decode($9, 'hex'), o.trace_context)
     from old o cross join now
   returning id),
 new_tasks as (
@@ -82,6 +82,8 @@ export interface NewRun {
   idempotencyKey: string | null;
   /** Null: above what the run and each task had. */
   priority: number | null;
+  /** Packed; null: the old one's. */
+  traceContext: string | null;
   tasks: readonly RerunTask[];
 }
 
@@ -105,6 +107,7 @@ export async function insertRerun(tx: Queryable, run: NewRun): Promise<void> {
       JSON.stringify(tasks),
       limits.priority,
       operatorsLead,
+      run.traceContext,
     ],
   });
 }

@@ -17,6 +17,8 @@ export interface RerunInput {
   config?: unknown;
   /** Of all tasks that run; default 100 above what each had. */
   priority?: number | null;
+  /** W3C traceparent of whoever asks; absent or wrong: the run stays in the trace of the old one. */
+  traceparent?: string | null;
 }
 export type RerunOutcome =
   | LaunchRunSuccess

@@ -53,6 +53,7 @@ async function replayEvent(
   const open = routes.filter(({ name }) => !row.launchedRoutes.includes(name));
   const fan = inTime(new TimeBudget(limits.sharedMs, limits.hurriedMs), () => fanOut(stored, open, byId));
   if ('kind' in fan) return fan;
+  for (const { run } of fan.plans) run.trace_context = row.traceContext ?? undefined;
   const outcome = await transaction(db, async (tx) => {
     const before = await lockEvent(tx, id);
     return before ? launchMissing(tx, stored, before, fan, epoch, actor) : missing;

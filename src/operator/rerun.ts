@@ -16,6 +16,7 @@ import {
 import { isTerminal, type RunStatus } from '../domain/status.ts';
 import { parseOptionalPriority } from '../domain/task-fields.ts';
 import { parseOptionalName } from '../domain/text.ts';
+import { packTraceContext, parseTraceparent, type TraceContext } from '../domain/trace-context.ts';
 import { KeyTaken } from '../intake/admit.ts';
 import { findRemembered, keyName, remember } from '../intake/idempotency.ts';
 import { type IdempotencyKey, parseConfig } from '../intake/parse-launch.ts';
@@ -36,6 +37,7 @@ interface RerunRequest {
   config: JsonObject | null;
   priority: number | null;
   key: IdempotencyKey | null;
+  traceContext: TraceContext | null;
 }
 
 export const createRerun = (context: ActionsContext & { epoch: string }): Pick<Actions, 'rerun'> => ({
@@ -101,11 +103,19 @@ async function rerun(
 async function begin(
   tx: Queryable,
   runId: string,
-  { runId: oldId, config, priority, key }: RerunRequest,
+  { runId: oldId, config, priority, key, traceContext }: RerunRequest,
   tasks: readonly RerunTask[],
 ): Promise<void> {
   const idempotencyKey = key?.text ?? null;
-  await insertRerun(tx, { id: runId, oldId, config, idempotencyKey, priority, tasks });
+  await insertRerun(tx, {
+    id: runId,
+    oldId,
+    config,
+    idempotencyKey,
+    priority,
+    traceContext: traceContext && packTraceContext(traceContext),
+    tasks,
+  });
   const builder = new TransitionBuilder();
   await addConsequences(tx, builder, await lockRunsById(tx, [runId]), { alsoIn: new Set([runId]) });
   const failed = builder.transition.taskEnds.find((end) => end.error_code === 'INPUT_TEMPLATE_FAILED');
@@ -154,9 +164,11 @@ function parseRerun(input: RerunInput): RerunRequest {
     priority: parseOptionalPriority(input.priority, 'priority'),
   };
   const text = parseOptionalName(input.idempotencyKey, 'idempotencyKey');
-  if (text === null) return { ...request, key: null };
+  const traceContext = parseTraceparent(input.traceparent);
+  if (text === null) return { ...request, key: null, traceContext };
   return {
     ...request,
+    traceContext,
     key: { kind: 'rerun', scope: '', text, hash: hashKey(text), digest: digest(request) },
   };
 }

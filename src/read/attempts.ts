@@ -26,9 +26,14 @@ export interface AttemptRow {
   finishedAt: Date | null;
 }
 
+// Where its worker told of none, it was given the one of its run: whoever asked for it, else the event, else itself.
+const traceOfRun = `(
+  select coalesce(encode(substr(o.trace_context, 1, 16), 'hex'), replace(coalesce(o.event_id, o.id)::text, '-', ''))
+    from runplane.runs o where o.id = x.run_id)`;
+
 const columns = `
 x.id, x.task_id as "taskId", x.number, x.status, x.counted, x.worker_id as "workerId", x.external_run_id as "externalRunId",
-x.trace_id as "traceId", x.error_code as "errorCode", x.error_kind as "errorKind", x.error_retryable as "errorRetryable",
+coalesce(x.trace_id, ${traceOfRun}) as "traceId", x.error_code as "errorCode", x.error_kind as "errorKind", x.error_retryable as "errorRetryable",
 x.error_message as "errorMessage", x.late,
 x.sanitized or coalesce((select c.sanitized from runplane.attempt_event_counts c where c.attempt_id = x.id), false) as sanitized, x.started_at as "startedAt", x.expires_at as "leaseExpiresAt",
 x.finished_at as "finishedAt"`;
@@ -36,12 +41,12 @@ x.finished_at as "finishedAt"`;
 // A running attempt is its lease. Nothing is spent while it runs. Attempts of a deleted task are hidden with it; that is
 // asked by key for each, so that no plan begins with all tasks.
 const allAttempts = `
-(select a.id, a.task_id, a.number, a.status::text, a.counted, a.worker_id, a.external_run_id, a.trace_id, a.error_code,
+(select a.id, a.task_id, a.run_id, a.number, a.status::text, a.counted, a.worker_id, a.external_run_id, a.trace_id, a.error_code,
         a.error_kind, a.error_retryable, a.error_message, a.late, a.sanitized, a.started_at, null::timestamptz as expires_at,
         a.finished_at
    from runplane.attempts a where (select t.deleted_at from runplane.tasks t where t.id = a.task_id) is null
  union all
- select l.attempt_id, l.task_id, l.number, 'RUNNING', false, l.worker_id, null, null, null, null, null, null, false, false,
+ select l.attempt_id, l.task_id, l.run_id, l.number, 'RUNNING', false, l.worker_id, null, null, null, null, null, null, false, false,
         l.started_at, l.expires_at, null
    from runplane.leases l)`;
 

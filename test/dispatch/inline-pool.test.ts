@@ -25,6 +25,7 @@ const taskNumber = (n: number): ClaimedTask => ({
   timeoutSeconds: null,
   startedAt: new Date(),
   expiresAt: new Date(),
+  traceContext: null,
 });
 
 test('the slot of a longer task is claimed for while its result is recorded', async () => {

@@ -44,6 +44,8 @@ export const events = runplane.table(
     refusals: jsonb('refusals').notNull().default([]),
     /** The routes that launched: they stay launched when retention deletes their runs. */
     launchedRoutes: text('launched_routes').array().notNull().default([]),
+    /** Of whoever sent it (W3C): trace id, span id, flags. */
+    traceContext: bytea('trace_context'),
     receivedAt: at('received_at').notNull().default(sql`runplane.clock()`),
   },
   (t) => [
@@ -113,6 +115,8 @@ export const runs = runplane.table(
     finishedAt: at('finished_at'),
     /** Retention deleted events of its attempts, the last of them written by this transaction. */
     eventsDeletedXid: xid8('events_deleted_xid'),
+    /** Of whoever asked for it (W3C): trace id, span id, flags. Null: nobody gave one. */
+    traceContext: bytea('trace_context'),
   },
   (t) => [
     index('runs_by_correlation').on(t.correlationId),
