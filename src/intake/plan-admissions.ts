@@ -5,7 +5,7 @@ import type { JobNotFound } from '../domain/problems.ts';
 import type { TimeBudget } from '../domain/time-bound.ts';
 import { packTraceContext, type TraceContext } from '../domain/trace-context.ts';
 import type { DebouncedLaunch } from './debounce-launches.ts';
-import { fanOut, loadRoutes, routesOf, type StoredEvent } from './fan-out.ts';
+import { fanOut, loadRoutes, routesOf } from './fan-out.ts';
 import { inTime } from './in-time.ts';
 import type { EventToStore } from './insert-events.sql.ts';
 import type { JobCatalog } from './job-catalog.ts';
