@@ -29,7 +29,7 @@ export const packTraceContext = ({ traceId, spanId, sampled }: TraceContext): st
   `${traceId}${spanId}${sampled ? '01' : '00'}`;
 
 /** From the text that Postgres writes for what is stored. */
-export function unpackTraceContext(stored: string | null): TraceContext | null {
+function unpackTraceContext(stored: string | null): TraceContext | null {
   if (stored === null) return null;
   const hex = stored.slice(2);
   return { traceId: hex.slice(0, 32), spanId: hex.slice(32, 48), sampled: hex.slice(48) === '01' };
@@ -38,10 +38,10 @@ export function unpackTraceContext(stored: string | null): TraceContext | null {
 const hexOf = (uuid: string): string => uuid.replaceAll('-', '');
 
 /** The id of the only span that an object has, an attempt or what came in: whoever writes it writes the same. */
-export const spanIdOf = (uuid: string): string => hexOf(uuid).slice(16);
+const spanIdOf = (uuid: string): string => hexOf(uuid).slice(16);
 
 /** What a trace is known by that began with us: the event, else the run, that began it. */
-export const traceIdOf = (uuid: string): string => hexOf(uuid);
+const traceIdOf = (uuid: string): string => hexOf(uuid);
 
 /** Work that belongs to a run, as far as traces need to know it. */
 export interface TracedWork {
@@ -53,7 +53,7 @@ export interface TracedWork {
 }
 
 /** The trace of a run that nobody gave one: the id of what began it. */
-export const ownTraceId = ({ eventId, runId }: Pick<TracedWork, 'eventId' | 'runId'>): string =>
+const ownTraceId = ({ eventId, runId }: Pick<TracedWork, 'eventId' | 'runId'>): string =>
   traceIdOf(eventId ?? runId);
 
 /**
