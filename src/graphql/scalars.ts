@@ -1,4 +1,4 @@
-import { GraphQLError, Kind, type ValueNode, valueFromASTUntyped } from 'graphql';
+import { GraphQLError, Kind, type ValueNode, valueFromASTUntyped, visit } from 'graphql';
 import { builder } from './builder.ts';
 import { dateTimeOf } from './date-time.ts';
 
@@ -22,12 +22,23 @@ builder.scalarType('DateTime', {
   parseLiteral: (node) => parseDateTime(textOf(node, 'A DateTime')),
 });
 
+/** Refuses names without quotes, which are values of enums: NaN would be read as the text "NaN". */
+function parseJson(
+  literal: ValueNode,
+  variables: Parameters<typeof valueFromASTUntyped>[1],
+): NonNullable<unknown> {
+  visit(literal, {
+    EnumValue: () => refuse('JSON has no names: a text is written in quotes.'),
+  });
+  // A null that stands for the whole value never comes here.
+  return valueFromASTUntyped(literal, variables) as NonNullable<unknown>;
+}
 builder.scalarType('JSON', {
   description: 'Any JSON value: at most 64 levels deep, 100,000 values and 1 MiB (8 MiB in results).',
   serialize: (value) => value,
   // A null that stands for the whole value never comes here.
   parseValue: (value) => value as NonNullable<unknown>,
-  parseLiteral: (node, variables) => valueFromASTUntyped(node, variables) as NonNullable<unknown>,
+  parseLiteral: parseJson,
 });
 
 function parseSafeInt(value: unknown): number {

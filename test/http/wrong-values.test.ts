@@ -59,6 +59,10 @@ test.each([
     `{ attemptId: "x", leaseToken: "x", status: COMPLETED, usage: [{ cost: ${text} }] }`,
     'A Decimal must be a string such as',
   ],
+  [
+    `{ attemptId: "x", leaseToken: "x", status: COMPLETED, output: { read: [1, NaN] } }`,
+    'JSON has no names: a text is written in quotes.',
+  ],
 ])('of a wrong value in the document likewise: %s', async (input, message) => {
   const { errors } = await server.post(`mutation { reportResult(input: ${input}) { __typename } }`);
   expect(errors?.map((error) => error.message).join('\n')).toContain(message);
