@@ -241,8 +241,10 @@ LANGUAGE plpgsql VOLATILE ROWS 100
 SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
-  -- So many tasks behind one that does not fit into a token budget are looked at.
+  -- So many tasks behind those that limits may not leave room for are looked at. Mostly a budget has room for all: then
+  -- there is nothing behind to look at.
   c_ahead CONSTANT integer := 50;
+  v_ahead integer := c_ahead;
   -- One element a throttle. Rooms are null where there is no limit.
   v_throttles uuid[];
   v_room bigint[];
@@ -269,6 +271,7 @@ DECLARE
   v_needs bigint[];
   v_taken integer[] := '{}';
   v_need bigint;
+  v_roomy boolean;
   v_fits boolean;
   v_serial_key text;
   v_behind record;
@@ -288,70 +291,80 @@ BEGIN
       LEFT JOIN LATERAL runplane.held_head(s.throttle_id, s.token_limit, p_now) h ON s.token_limit IS NOT NULL;
   END IF;
 
-  WITH lanes AS MATERIALIZED (
-    SELECT a.id AS agent_id, a.batch_by_serial_key AS batches, x.throttles, x.budgeted, x.tokens, x.slack, x.slack_key, a.queue_id,
-           CASE WHEN p_pool IS NULL OR q.pool_id = p_pool THEN q.weight ELSE q.shared_weight END AS weight,
-           least(CASE WHEN a.max_concurrent_tasks IS NOT NULL THEN a.max_concurrent_tasks - (
-             SELECT count(*) FROM runplane.leases l
-              WHERE l.agent_id = a.id
-                AND l.claim_seq >= coalesce((SELECT s.lease_from FROM runplane.scan_starts s WHERE s.agent_id = a.id), 0)) END, x.room, p_limit) AS room
-      FROM runplane.agents a JOIN runplane.queues q ON q.id = a.queue_id
-      CROSS JOIN LATERAL (
-        SELECT (array_agg(p.i) || '{NULL,NULL,NULL,NULL}'::integer[])[1:4] AS throttles, min(v_room[p.i]) AS room,
-               coalesce(bool_or(v_token_limit[p.i] IS NOT NULL), false) AS budgeted,
-               min(CASE WHEN v_token_limit[p.i] = 0 THEN -1 WHEN v_token_room[p.i] < v_token_limit[p.i] THEN v_token_room[p.i] END) AS tokens,
-               min(v_slack[p.i]) AS slack, min(v_head_key[p.i]) FILTER (WHERE v_slack[p.i] IS NOT NULL) AS slack_key
-          -- OFFSET 0: the position is searched once and not for each use.
-          FROM runplane.agent_throttles y CROSS JOIN LATERAL (SELECT array_position(v_throttles, y.throttle_id) AS i OFFSET 0) p WHERE y.agent_id = a.id) x
-     WHERE a.id = ANY (p_agents) AND NOT a.paused AND NOT q.paused),
-  heads AS MATERIALIZED (
-    SELECT l.*, w.waits, row_number() OVER (ORDER BY l.agent_id)::integer AS agent, row_number() OVER best AS n,
-           h.priority_key AS first_key, h.turn AS first_turn, h.rank AS first_rank,
-           -- Where so many agents have work, a task behind that many first ones is not among the best.
-           coalesce(nth_value(h.priority_key, p_limit + c_ahead) OVER best, 32767::smallint) AS last_key,
-           coalesce(nth_value(h.turn, p_limit + c_ahead) OVER best, 9223372036854775807) AS last_turn,
-           coalesce(nth_value(h.rank, p_limit + c_ahead) OVER best, 9223372036854775807) AS last_rank
-      FROM lanes l CROSS JOIN LATERAL runplane.ready_head(l.agent_id) h
-      CROSS JOIN LATERAL (
-        SELECT (h.priority_key >= l.slack_key AND array_position(v_head, h.task_id) IS NULL AND y.need > l.slack OR y.need > l.tokens) IS TRUE AS waits
-          FROM (SELECT CASE WHEN coalesce(l.tokens, l.slack) IS NOT NULL THEN (SELECT m.need FROM runplane.tokens_of_task(h.task_id) m) END AS need OFFSET 0) y) w
-     WHERE l.room > 0
-    WINDOW best AS (PARTITION BY l.queue_id, w.waits ORDER BY h.priority_key, h.turn, h.rank ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)),
-  -- Queue by queue, so that only the best are sorted: of many agents the offers together are many times as many.
-  offers AS MATERIALIZED (
-    SELECT o.* FROM (SELECT DISTINCT h.queue_id, h.waits FROM heads h) q CROSS JOIN LATERAL (
-      SELECT h.agent, h.queue_id, h.weight, h.budgeted, h.tokens, h.slack, h.slack_key, c.*
-        FROM heads h CROSS JOIN LATERAL (
-          SELECT r.ctid AS place, r.priority_key, r.turn, r.rank, r.task_id, r.run_id FROM runplane.ready_tasks r
-           WHERE r.agent_id = h.agent_id AND (r.priority_key, r.turn, r.rank) <= (h.last_key, h.last_turn, h.last_rank)
-             -- Before the first one are only dead rows, as many as claims have left since the oldest snapshot.
-             AND (r.priority_key, r.turn, r.rank) >= (h.first_key, h.first_turn, h.first_rank)
-           ORDER BY r.priority_key, r.turn, r.rank
-           LIMIT CASE WHEN h.waits THEN p_limit + c_ahead - h.n + 1 WHEN h.budgeted THEN p_limit + c_ahead ELSE least(h.room, p_limit - h.n + 1) END) c
-       WHERE h.queue_id = q.queue_id AND h.waits = q.waits AND h.n <= p_limit + CASE WHEN h.waits OR h.budgeted THEN c_ahead ELSE 0 END
-       ORDER BY c.priority_key, c.turn, c.rank LIMIT p_limit + c_ahead) o),
-  measured AS MATERIALIZED (
-    SELECT o.*, y.expected, y.need FROM offers o LEFT JOIN LATERAL runplane.tokens_of_task(o.task_id) y ON o.budgeted),
-  drawn AS MATERIALIZED (
-    SELECT m.*, sum(CASE WHEN m.priority_key >= m.slack_key AND array_position(v_head, m.task_id) IS NULL AND m.need > m.slack OR m.need > m.tokens
-                         THEN 0 ELSE -ln(1 - random()) END) OVER best / greatest(m.weight, 1) AS event, row_number() OVER best AS k
-      FROM measured m
-    WINDOW best AS (PARTITION BY m.queue_id ORDER BY m.priority_key, m.turn, m.rank)),
-  ordered AS MATERIALIZED (
-    SELECT d.*, row_number() OVER (ORDER BY d.weight = 0, d.event, d.k) AS nth FROM drawn d)
-  SELECT array_agg(o.task_id ORDER BY o.nth), array_agg(o.run_id ORDER BY o.nth), array_agg(o.place ORDER BY o.nth),
-         array_agg(o.agent ORDER BY o.nth), array_agg(o.priority_key ORDER BY o.nth),
-         array_agg(o.expected ORDER BY o.nth), array_agg(o.need ORDER BY o.nth),
-         (SELECT array_agg(h.room ORDER BY h.agent) FROM heads h), (SELECT array_agg(h.batches ORDER BY h.agent) FROM heads h),
-         (SELECT array_agg(h.throttles ORDER BY h.agent) FROM heads h)
-    INTO v_tasks, v_runs, v_places, v_agents, v_keys, v_expected, v_needs, v_agent_room, v_batches, v_of
-    FROM ordered o;
-  IF v_tasks IS NULL THEN RETURN; END IF;
+  IF v_budgeted AND (SELECT bool_and(h IS NULL) FROM unnest(v_head) h) THEN
+    v_ahead := 0;
+  END IF;
 
-  -- Where limits have room for all of them, nothing more can be in the way.
-  IF NOT (true = ANY (v_batches)) AND coalesce((SELECT min(r) >= p_limit FROM unnest(v_room) r), true)
-     AND (NOT v_budgeted OR (SELECT bool_and(h IS NULL) FROM unnest(v_head) h)
-          AND (SELECT sum(x.need) FROM unnest(v_needs[1:p_limit]) x(need)) < (SELECT min(r) FROM unnest(v_token_room) r)) THEN
+  LOOP
+    WITH lanes AS MATERIALIZED (
+      SELECT a.id AS agent_id, a.batch_by_serial_key AS batches, x.throttles, x.budgeted, x.tokens, x.slack, x.slack_key, a.queue_id,
+             CASE WHEN p_pool IS NULL OR q.pool_id = p_pool THEN q.weight ELSE q.shared_weight END AS weight,
+             least(CASE WHEN a.max_concurrent_tasks IS NOT NULL THEN a.max_concurrent_tasks - (
+               SELECT count(*) FROM runplane.leases l
+                WHERE l.agent_id = a.id
+                  AND l.claim_seq >= coalesce((SELECT s.lease_from FROM runplane.scan_starts s WHERE s.agent_id = a.id), 0)) END, x.room, p_limit) AS room
+        FROM runplane.agents a JOIN runplane.queues q ON q.id = a.queue_id
+        CROSS JOIN LATERAL (
+          SELECT (array_agg(p.i) || '{NULL,NULL,NULL,NULL}'::integer[])[1:4] AS throttles, min(v_room[p.i]) AS room,
+                 coalesce(bool_or(v_token_limit[p.i] IS NOT NULL), false) AS budgeted,
+                 min(CASE WHEN v_token_limit[p.i] = 0 THEN -1 WHEN v_token_room[p.i] < v_token_limit[p.i] THEN v_token_room[p.i] END) AS tokens,
+                 min(v_slack[p.i]) AS slack, min(v_head_key[p.i]) FILTER (WHERE v_slack[p.i] IS NOT NULL) AS slack_key
+            -- OFFSET 0: the position is searched once and not for each use.
+            FROM runplane.agent_throttles y CROSS JOIN LATERAL (SELECT array_position(v_throttles, y.throttle_id) AS i OFFSET 0) p WHERE y.agent_id = a.id) x
+       WHERE a.id = ANY (p_agents) AND NOT a.paused AND NOT q.paused),
+    heads AS MATERIALIZED (
+      SELECT l.*, w.waits, row_number() OVER (ORDER BY l.agent_id)::integer AS agent, row_number() OVER best AS n,
+             h.priority_key AS first_key, h.turn AS first_turn, h.rank AS first_rank,
+             -- Where so many agents have work, a task behind that many first ones is not among the best.
+             coalesce(nth_value(h.priority_key, p_limit + v_ahead) OVER best, 32767::smallint) AS last_key,
+             coalesce(nth_value(h.turn, p_limit + v_ahead) OVER best, 9223372036854775807) AS last_turn,
+             coalesce(nth_value(h.rank, p_limit + v_ahead) OVER best, 9223372036854775807) AS last_rank
+        FROM lanes l CROSS JOIN LATERAL runplane.ready_head(l.agent_id) h
+        CROSS JOIN LATERAL (
+          SELECT (h.priority_key >= l.slack_key AND array_position(v_head, h.task_id) IS NULL AND y.need > l.slack OR y.need > l.tokens) IS TRUE AS waits
+            FROM (SELECT CASE WHEN coalesce(l.tokens, l.slack) IS NOT NULL THEN (SELECT m.need FROM runplane.tokens_of_task(h.task_id) m) END AS need OFFSET 0) y) w
+       WHERE l.room > 0
+      WINDOW best AS (PARTITION BY l.queue_id, w.waits ORDER BY h.priority_key, h.turn, h.rank ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)),
+    -- Queue by queue, so that only the best are sorted: of many agents the offers together are many times as many.
+    offers AS MATERIALIZED (
+      SELECT o.* FROM (SELECT DISTINCT h.queue_id, h.waits FROM heads h) q CROSS JOIN LATERAL (
+        SELECT h.agent, h.queue_id, h.weight, h.budgeted, h.tokens, h.slack, h.slack_key, c.*
+          FROM heads h CROSS JOIN LATERAL (
+            SELECT r.ctid AS place, r.priority_key, r.turn, r.rank, r.task_id, r.run_id FROM runplane.ready_tasks r
+             WHERE r.agent_id = h.agent_id AND (r.priority_key, r.turn, r.rank) <= (h.last_key, h.last_turn, h.last_rank)
+               -- Before the first one are only dead rows, as many as claims have left since the oldest snapshot.
+               AND (r.priority_key, r.turn, r.rank) >= (h.first_key, h.first_turn, h.first_rank)
+             ORDER BY r.priority_key, r.turn, r.rank
+             LIMIT CASE WHEN h.waits THEN p_limit + v_ahead - h.n + 1 WHEN h.budgeted AND v_ahead > 0 THEN p_limit + v_ahead ELSE least(h.room, p_limit - h.n + 1) END) c
+         WHERE h.queue_id = q.queue_id AND h.waits = q.waits AND h.n <= p_limit + CASE WHEN h.waits OR h.budgeted THEN v_ahead ELSE 0 END
+         ORDER BY c.priority_key, c.turn, c.rank LIMIT p_limit + v_ahead) o),
+    measured AS MATERIALIZED (
+      SELECT o.*, y.expected, y.need FROM offers o LEFT JOIN LATERAL runplane.tokens_of_task(o.task_id) y ON o.budgeted),
+    drawn AS MATERIALIZED (
+      SELECT m.*, sum(CASE WHEN m.priority_key >= m.slack_key AND array_position(v_head, m.task_id) IS NULL AND m.need > m.slack OR m.need > m.tokens
+                           THEN 0 ELSE -ln(1 - random()) END) OVER best / greatest(m.weight, 1) AS event, row_number() OVER best AS k
+        FROM measured m
+      WINDOW best AS (PARTITION BY m.queue_id ORDER BY m.priority_key, m.turn, m.rank)),
+    ordered AS MATERIALIZED (
+      SELECT d.*, row_number() OVER (ORDER BY d.weight = 0, d.event, d.k) AS nth FROM drawn d)
+    SELECT array_agg(o.task_id ORDER BY o.nth), array_agg(o.run_id ORDER BY o.nth), array_agg(o.place ORDER BY o.nth),
+           array_agg(o.agent ORDER BY o.nth), array_agg(o.priority_key ORDER BY o.nth),
+           array_agg(o.expected ORDER BY o.nth), array_agg(o.need ORDER BY o.nth),
+           (SELECT array_agg(h.room ORDER BY h.agent) FROM heads h), (SELECT array_agg(h.batches ORDER BY h.agent) FROM heads h),
+           (SELECT array_agg(h.throttles ORDER BY h.agent) FROM heads h)
+      INTO v_tasks, v_runs, v_places, v_agents, v_keys, v_expected, v_needs, v_agent_room, v_batches, v_of
+      FROM ordered o;
+    IF v_tasks IS NULL THEN RETURN; END IF;
+
+    v_roomy := coalesce((SELECT min(r) >= p_limit FROM unnest(v_room) r), true)
+      AND (NOT v_budgeted OR (SELECT bool_and(h IS NULL) FROM unnest(v_head) h)
+           AND (SELECT sum(x.need) FROM unnest(v_needs[1:p_limit]) x(need)) < (SELECT min(r) FROM unnest(v_token_room) r));
+    EXIT WHEN v_roomy OR v_ahead > 0;
+    v_ahead := c_ahead;
+  END LOOP;
+
+  -- Where limits have room for all of them, nothing more can be in the way, but for tasks that come with others.
+  IF v_roomy AND NOT (v_budgeted AND v_ahead > 0) AND NOT (true = ANY (v_batches)) THEN
     RETURN QUERY SELECT * FROM unnest(v_tasks[1:p_limit], v_runs[1:p_limit], v_places[1:p_limit], v_expected[1:p_limit]);
     RETURN;
   END IF;

@@ -77,6 +77,14 @@ describe('a budget of tokens', () => {
     expect(await claimable()).toBe(2);
   });
 
+  it('with room for all leaves the agent its own limit', async () => {
+    await limited({ maxTokensPerMinute: 1_000_000 });
+    await story.plane.agent('llm', { throttles: ['api'], maxConcurrentTasks: 2 });
+    for (let i = 0; i < 10; i++) await ask(1);
+    expect(await claimable(5)).toBe(2);
+    expect(await claimable(5)).toBe(0);
+  });
+
   it('of 0 admits nothing', async () => {
     await limited({ maxTokensPerMinute: 0 });
     await ask(0);

@@ -37,14 +37,21 @@ test('8 claimers in 4 processes never claim above limits that change all the tim
   const plane = await ControlPlane.start();
   const { configuration, intake } = plane.services;
   const anyLimit = (): number => 1 + Math.floor(Math.random() * 16);
-  const limitThrottle = (name: string) =>
-    configuration.saveThrottle({ name, maxConcurrentTasks: anyLimit() }, actor);
+  // Budgets that nothing uses up: what they admit, the other limits may still not.
+  const ample = { maxTokensPerMinute: 2_000_000_000 };
+  const limitThrottle = (i: number) =>
+    configuration.saveThrottle(
+      { name: `throttle-${i}`, maxConcurrentTasks: anyLimit(), ...(i % 2 ? ample : {}) },
+      actor,
+    );
+  const throttlesOf = (i: number): string[] => {
+    if (i % 2 === 0) return [`throttle-${(i / 2) % 10}`, `throttle-${(i / 2 + 2) % 10}`];
+    return i % 3 === 0 ? ['budget'] : [];
+  };
   const limitAgent = (name: string, i: number) =>
-    plane.agent(name, {
-      maxConcurrentTasks: anyLimit(),
-      throttles: i % 2 ? [] : [`throttle-${i % 10}`, `throttle-${(i + 2) % 10}`],
-    });
-  for (let i = 0; i < 10; i++) await limitThrottle(`throttle-${i}`);
+    plane.agent(name, { maxConcurrentTasks: anyLimit(), throttles: throttlesOf(i) });
+  await configuration.saveThrottle({ name: 'budget', ...ample }, actor);
+  for (let i = 0; i < 10; i++) await limitThrottle(i);
   for (const [i, name] of agents.entries()) {
     await limitAgent(name, i);
     await plane.job(name, [name]);
@@ -70,7 +77,7 @@ test('8 claimers in 4 processes never claim above limits that change all the tim
     if (left?.n === 0) break;
     const i = Math.floor(Math.random() * 50);
     await limitAgent(agents[i] ?? '', i);
-    await limitThrottle(`throttle-${i % 10}`);
+    await limitThrottle(i % 10);
     changes += 2;
     await new Promise((resolve) => setTimeout(resolve, 20));
   }

@@ -1,5 +1,5 @@
 /**
- * A process with two claimers on a given database: each claims tasks of all agents, holds them for a moment and completes
+ * A process with two claimers on a given database: each claims tasks of all or a few agents, holds them for a moment and completes
  * them, until SIGTERM. Prints "ready" when it works.
  */
 
@@ -26,12 +26,16 @@ process.on('SIGTERM', () => {
   stopped = true;
 });
 
+/** A worker may name a few agents: then fewer limits are looked at together. */
+const someAgents = (): string[] =>
+  Array.from({ length: 3 }, () => agentIds[Math.floor(Math.random() * agentIds.length)] ?? '');
+
 async function claimer(): Promise<void> {
   const workerId = newUuid();
   while (!stopped) {
     const limit = 1 + Math.floor(Math.random() * 40);
     const claimed = await claimTasks(db, {
-      agentIds,
+      agentIds: Math.random() < 0.5 ? agentIds : someAgents(),
       limit,
       workerId,
       claimKey: null,
