@@ -16,10 +16,12 @@ const pingMs = 5000;
 export const connectTo = (config: NatsConfig, name: string): Promise<NatsConnection> =>
   connect(connectionOptions(config, name));
 
+export const hostsOf = ({ servers }: NatsConfig): string[] => servers.map((url) => new URL(url).host);
+
 function connectionOptions(config: NatsConfig, name: string): NodeConnectionOptions {
-  const { servers, tls } = config;
+  const { tls } = config;
   return {
-    servers: servers.map((url) => new URL(url).host),
+    servers: hostsOf(config),
     name,
     reconnect: false,
     timeout: connectMs,

@@ -4,7 +4,7 @@ import { BatchSize } from './batch-size.ts';
 import { parseAckSubject } from './message.ts';
 import { Pull } from './pull.ts';
 import { databaseAnswers, type TakenIn, takeIn } from './take-in.ts';
-import type { IngestContext, Source, StreamMessage } from './types.ts';
+import { type IngestContext, nakMs, type Source, type StreamMessage } from './types.ts';
 import { backoffMs, wait } from './wait.ts';
 
 /** A message that came and is not answered yet. */
@@ -14,9 +14,6 @@ interface Held extends StreamMessage {
 }
 
 type Answer = '+ACK' | '+TERM' | '+WPI' | `-NAK ${string}`;
-
-/** What failed is not delivered again before that. */
-const nakMs = 5000;
 
 const nak = (ms: number): Answer => `-NAK ${JSON.stringify({ delay: ms * 1_000_000 })}`;
 
@@ -102,7 +99,7 @@ export class DeliveryLoop {
     this.#waiting = [];
     const started = performance.now();
     const taken = await this.#takeIn(this.#working);
-    for (const [i, message] of this.#working.entries()) message.answer(answerTo(taken[i]));
+    for (const [i, message] of this.#working.entries()) message.answer(this.#answerTo(taken[i]));
     const count = this.#working.length;
     this.#working = [];
     this.#size.took(count, performance.now() - started);
@@ -131,27 +128,27 @@ export class DeliveryLoop {
     context.log.warn({ stream: source.stream }, 'the database does not answer: nothing is fetched');
     onPause(true);
     for (let failures = 0; !signal.aborted; failures++) {
-      this.#answerAll(nak(nakMs));
+      this.#answerAll(nak(nakMs(source)));
       await wait(backoffMs(failures), signal);
       if (await databaseAnswers(context)) break;
     }
     onPause(false);
   }
 
+  #answerTo(taken: TakenIn | undefined): Answer {
+    switch (taken?.kind) {
+      case 'STORED':
+        return '+ACK';
+      case 'REJECTED':
+        return '+TERM';
+      default:
+        return nak(nakMs(this.#options.source));
+    }
+  }
+
   #answerAll(word: Answer): void {
     for (const message of [...this.#working, ...this.#waiting]) message.answer(word);
     if (word !== '+WPI') this.#waiting = [];
-  }
-}
-
-function answerTo(taken: TakenIn | undefined): Answer {
-  switch (taken?.kind) {
-    case 'STORED':
-      return '+ACK';
-    case 'REJECTED':
-      return '+TERM';
-    default:
-      return nak(nakMs);
   }
 }
 

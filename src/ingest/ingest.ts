@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import type { NatsConnection } from '@nats-io/transport-node';
 import type { NatsConfig } from '../nats-config.ts';
-import { connectTo } from './connection.ts';
+import { connectTo, hostsOf } from './connection.ts';
 import { createPosition } from './positions.sql.ts';
 import { ingestStream } from './stream-ingest.ts';
 import type { IngestContext, Source } from './types.ts';
@@ -63,7 +63,7 @@ export function startIngest(config: NatsConfig, context: IngestContext): Ingest 
       } catch (error) {
         const now = String(error);
         // Once, and not for as long as it lasts.
-        if (now !== before) log.warn({ error: now }, 'NATS cannot be reached, which is tried again');
+        if (now !== before) log.warn({ servers: hostsOf(config), error: now }, 'NATS cannot be reached, which is tried again');
         before = now;
       }
       isConnected = false;

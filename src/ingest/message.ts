@@ -70,10 +70,11 @@ export function rejectedEvent(
     const text = typeof value === 'string' ? parsed(() => parseName(value, field)) : null;
     return isInvalidInput(text) ? null : text;
   };
+  // A name that is one byte too long stays wrong.
   return {
     id,
-    topic: cutBytes(repairText(message.subject), limits.nameBytes),
-    // One byte too many stays too many.
+    topic: cutBytes(repairText(message.subject), limits.nameBytes + 1),
+
     idempotencyKey:
       name('idempotency_key') ?? cutBytes(repairText(fallbackKey(stream, message)), limits.nameBytes + 1),
     correlationId: name('correlation_id') ?? toPublicId('evt', id),

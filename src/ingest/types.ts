@@ -17,6 +17,9 @@ export interface Source {
   batch: number;
 }
 
+/** What failed is not delivered again before that. */
+export const nakMs = ({ ackWaitSeconds }: Source): number => Math.min(5000, ackWaitSeconds * 500);
+
 export interface IngestContext {
   db: Database;
   intake: Intake;

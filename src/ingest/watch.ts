@@ -18,12 +18,16 @@ import {
 import { holesOf, type Range, within } from './ranges.ts';
 import { readMessage } from './stored-messages.ts';
 import { takeIn } from './take-in.ts';
-import type { IngestContext, Source, StreamMessage } from './types.ts';
+import { type IngestContext, nakMs, type Source, type StreamMessage } from './types.ts';
 
 /** Messages that one look reads by their numbers, at most. */
 const readAtOnce = 200;
 /** The share of the stream's max_age at which a message that waits is warned of. */
 const warnAt = 0.5;
+
+/** After that a message was delivered as often as it may be. */
+const exhaustedMs = (source: Source): number =>
+  source.ackWaitSeconds * 2000 + source.maxDeliver * nakMs(source);
 
 /** What a look found. MISSING: stream or consumer are not those that were attached to. */
 export type Look = 'WATCHED' | 'ELSEWHERE' | 'MISSING';
@@ -81,11 +85,16 @@ export class StreamWatch {
     };
     const position = await saveSeen(context.db, source, seen);
     if (!position) return 'MISSING';
+    const now = performance.now();
+    this.#samples.push({ at: now, delivered: position.deliveredSequence });
+    const oldest = this.#samples.findLastIndex(({ at }) => at <= now - exhaustedMs(source));
+    if (oldest > 0) this.#samples.splice(0, oldest);
     const loss = findLoss({
       holes: holesOf(position.handled, state.last_seq),
       firstSequence: state.first_seq,
       delivered: position.deliveredSequence,
-      settled: this.#settled(position),
+      worked: this.#deliveredBefore(source.ackWaitSeconds * 1000),
+      exhausted: this.#deliveredBefore(exhaustedMs(source)),
     });
     await this.#reportLost(loss.lost);
     await this.readAgain(loss.abandoned, 'Its delivery ended without a word of the broker.');
@@ -129,14 +138,10 @@ export class StreamWatch {
     }
   }
 
-  /** How far messages were delivered at least two ack waits ago. */
-  #settled({ deliveredSequence }: Position): number | null {
-    const now = performance.now();
-    this.#samples.push({ at: now, delivered: deliveredSequence });
-    const until = now - this.#options.source.ackWaitSeconds * 2000;
-    const last = this.#samples.findLastIndex(({ at }) => at <= until);
-    if (last > 0) this.#samples.splice(0, last);
-    return last < 0 ? null : (this.#samples[0]?.delivered ?? null);
+  /** How far messages were delivered so long ago, as far as it was watched. */
+  #deliveredBefore(ms: number): number {
+    const until = performance.now() - ms;
+    return this.#samples.findLast(({ at }) => at <= until)?.delivered ?? 0;
   }
 
   /** Under the lock of the position: what is handled by now is not lost. */

@@ -1,5 +1,6 @@
 import { type JetStreamClient, type JetStreamManager, jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { connect, headers, type NatsConnection, nanos } from '@nats-io/transport-node';
+import { expect } from 'vitest';
 import { type Ingest, startIngest } from '../../src/ingest/ingest.ts';
 import type { IngestLog } from '../../src/ingest/types.ts';
 import type { NatsConfig } from '../../src/nats-config.ts';
@@ -61,6 +62,17 @@ export class Broker {
     return ingest;
   }
 
+  /** The server is there again, for the producer too. */
+  async restart(): Promise<void> {
+    await this.server.start();
+    const answers = () =>
+      this.jsm.getAccountInfo().then(
+        () => true,
+        () => false,
+      );
+    await expect.poll(answers, { timeout: 20_000 }).toBe(true);
+  }
+
   /** Stored by the broker when it settles; answers the sequence. */
   async publish(subject: string, data: unknown, header: Record<string, string> = {}): Promise<number> {
     const hdrs = headers();
@@ -70,9 +82,52 @@ export class Broker {
     return seq;
   }
 
+  /** Until nothing waits for an acknowledgement. */
+  async allAcknowledged(stream = 'PIPELINE'): Promise<void> {
+    const waiting = async (): Promise<number> => {
+      const { num_pending, num_ack_pending } = await this.jsm.consumers.info(stream, 'runplane');
+      return num_pending + num_ack_pending;
+    };
+    await expect.poll(waiting, { timeout: 20_000 }).toBe(0);
+  }
+
   async stop(): Promise<void> {
     await Promise.all([...this.#ingests].map((ingest) => ingest.stop()));
     await this.nc.close();
     await this.server.remove();
   }
 }
+
+export interface IngestedEvent {
+  id: string;
+  topic: string;
+  key: string;
+  correlation: string;
+  payload: unknown;
+  source: string;
+  rejection: { code: string; message: string; bytes: number } | null;
+  raw: Buffer | null;
+  runs: number;
+}
+
+/** In the order in which they came in. */
+export const eventsOf = (plane: ControlPlane): Promise<IngestedEvent[]> =>
+  plane.rows<IngestedEvent>(
+    `select id, topic, idempotency_key as key, correlation_id as correlation, payload, source, rejection, raw,
+            (select count(*) from runplane.runs r where r.event_id = e.id)::int as runs from runplane.events e order by received_at, id`,
+  );
+
+export interface RecordedIncident {
+  kind: string;
+  from: number | null;
+  to: number | null;
+  eventId: string | null;
+  isOver: boolean;
+}
+
+/** Oldest first. */
+export const incidentsOf = (plane: ControlPlane): Promise<RecordedIncident[]> =>
+  plane.rows<RecordedIncident>(
+    `select kind, from_sequence as from, to_sequence as to, event_id as "eventId", resolved_at is not null as "isOver"
+       from runplane.ingest_incidents order by id`,
+  );

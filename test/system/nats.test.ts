@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { Broker } from '../support/broker.ts';
+import { Client } from '../graphql/client.ts';
+import { Broker, eventsOf, incidentsOf } from '../support/broker.ts';
 import { actor, ControlPlane } from '../support/control-plane.ts';
 
 let plane: ControlPlane;
@@ -9,40 +10,17 @@ beforeEach(async () => {
   await plane.agent('a');
   await plane.job('one', ['a']);
   await plane.services.configuration.saveRoute({ name: 'r', topic: 'pipeline.work', job: 'one' }, actor);
-  broker = await Broker.start();
+  broker = await Broker.start({ config: 'max_payload: 4MB' });
+  await broker.stream();
 });
 afterEach(async () => {
   await broker.stop();
   await plane.stop();
 });
 
-interface Event {
-  topic: string;
-  key: string;
-  correlation: string;
-  payload: unknown;
-  source: string;
-  rejection: { code: string; message: string; bytes: number } | null;
-  runs: number;
-}
-
-const events = (): Promise<Event[]> =>
-  plane.rows<Event>(
-    `select topic, idempotency_key as key, correlation_id as correlation, payload, source, rejection,
-            (select count(*) from runplane.runs r where r.event_id = e.id)::int as runs from runplane.events e order by received_at, id`,
-  );
-
-/** Until the broker has nothing that waits for an acknowledgement. */
-const allAcknowledged = (stream = 'PIPELINE'): Promise<void> =>
-  expect
-    .poll(
-      async () => {
-        const { num_pending, num_ack_pending } = await broker.jsm.consumers.info(stream, 'runplane');
-        return num_pending + num_ack_pending;
-      },
-      { timeout: 20_000 },
-    )
-    .toBe(0);
+const events = () => eventsOf(plane);
+const incidents = () => incidentsOf(plane);
+const work = 'pipeline.work';
 
 test("the traceparent of a message is its event's and its runs', also of one that is rejected", async () => {
   await broker.stream();
@@ -61,36 +39,142 @@ test("the traceparent of a message is its event's and its runs', also of one tha
 });
 
 test('messages become events with their runs, by the keys and correlation ids that they name', async () => {
-  await broker.stream();
   const ingest = broker.ingest(plane);
-  await broker.publish(
-    'pipeline.work',
-    { idempotency_key: 'own', correlation_id: 'c-1', n: 1 },
-    { 'Nats-Msg-Id': 'id' },
-  );
-  await broker.publish('pipeline.work', { n: 2 }, { 'Nats-Msg-Id': 'by-producer' });
+  const own = { idempotency_key: 'own', correlation_id: 'c-1', n: 1 };
+  await broker.publish(work, own, { 'Nats-Msg-Id': 'id' });
+  await broker.publish(work, { n: 2 }, { 'Nats-Msg-Id': 'by-producer' });
   const seq = await broker.publish('pipeline.other', ['no object']);
   await expect.poll(events, { timeout: 20_000 }).toHaveLength(3);
-  await allAcknowledged();
+  await broker.allAcknowledged();
   expect(ingest.notReady()).toEqual([]);
-  const [own, byProducer, numbered] = await events();
-  expect(own).toEqual({
-    topic: 'pipeline.work',
-    key: 'own',
-    correlation: 'c-1',
-    payload: { idempotency_key: 'own', correlation_id: 'c-1', n: 1 },
-    source: 'NATS',
+  expect(await events()).toMatchObject([
+    { topic: work, key: 'own', correlation: 'c-1', payload: own, source: 'NATS', rejection: null, runs: 1 },
+    { key: 'by-producer', correlation: expect.stringMatching(/^evt_/), runs: 1 },
+    { topic: 'pipeline.other', key: expect.stringMatching(new RegExp(`^PIPELINE:${seq}:\\d{19}$`)), runs: 0 },
+  ]);
+  expect(await incidents()).toEqual([]);
+});
+
+test('what is published again with its key, by whatever way, is no second event', async () => {
+  const [byGraphql] = await plane.services.intake.publishEvents([
+    { topic: work, payload: { n: 1 }, idempotencyKey: 'k' },
+  ]);
+  broker.ingest(plane);
+  await broker.publish(work, { n: 1 }, { 'Nats-Msg-Id': 'k' });
+  const named = { idempotency_key: 'named' };
+  for (let i = 0; i < 5; i++) await broker.publish(work, named);
+  // The same without a key is another message, each time.
+  for (let i = 0; i < 2; i++) await broker.publish(work, { n: 3 });
+  await broker.allAcknowledged();
+  expect((await events()).map(({ payload, source, runs }) => ({ payload, source, runs }))).toEqual([
+    { payload: { n: 1 }, source: 'GRAPHQL', runs: 1 },
+    { payload: named, source: 'NATS', runs: 1 },
+    { payload: { n: 3 }, source: 'NATS', runs: 1 },
+    { payload: { n: 3 }, source: 'NATS', runs: 1 },
+  ]);
+  expect(byGraphql).toMatchObject({ kind: 'PublishEventSuccess' });
+  expect(await incidents()).toEqual([]);
+});
+
+const poison: Record<string, { body: string | Uint8Array; header?: Record<string, string>; code: string }> = {
+  'no JSON': { body: '{"a": ', code: 'NOT_JSON' },
+  'no UTF-8': { body: new Uint8Array([34, 255, 34]), code: 'NOT_JSON' },
+  nothing: { body: '', code: 'NOT_JSON' },
+  'too large': { body: JSON.stringify('x'.repeat(1_100_000)), code: 'TOO_LARGE' },
+  'a key that is no text': { body: '{"idempotency_key": 5}', code: 'INVALID_ENVELOPE' },
+  'a correlation id that is blank': { body: '{"correlation_id": " "}', code: 'INVALID_ENVELOPE' },
+  'a NUL that cannot be stored': { body: '{"a": "\\u0000"}', code: 'INVALID_ENVELOPE' },
+  'a key of Object': { body: '{"__proto__": 1}', code: 'INVALID_ENVELOPE' },
+  'an integer that would be rounded': { body: '{"a": 9007199254740993}', code: 'INVALID_ENVELOPE' },
+  "a producer's key that is too long": {
+    body: '{}',
+    header: { 'Nats-Msg-Id': 'k'.repeat(300) },
+    code: 'INVALID_ENVELOPE',
+  },
+};
+
+test('a message that is no event is kept, shown, replayable and not delivered again, and others are not held up', async () => {
+  for (const { body, header } of Object.values(poison)) await broker.publish(work, body, header);
+  // It looks like a problem of ours, and is a payload.
+  await broker.publish(work, { kind: 'InvalidInput', message: 'm', field: null });
+  broker.ingest(plane);
+  await broker.allAcknowledged();
+  const stored = await events();
+  expect(stored.filter(({ rejection }) => rejection === null)).toMatchObject([{ runs: 1 }]);
+  const rejected = stored.filter(({ rejection }) => rejection !== null);
+  for (const { body, code } of Object.values(poison)) {
+    const bytes = Buffer.from(body);
+    expect(rejected.filter(({ raw }) => raw?.equals(bytes.subarray(0, 65_536)))).toMatchObject([
+      { topic: work, source: 'NATS', payload: null, rejection: { code, bytes: bytes.length }, runs: 0 },
+    ]);
+  }
+  expect(await incidents()).toHaveLength(Object.keys(poison).length);
+  for (const [i, incident] of (await incidents()).sort((a, b) => (a.from ?? 0) - (b.from ?? 0)).entries())
+    expect(incident).toMatchObject({ kind: 'POISON', from: i + 1, to: i + 1, isOver: false });
+  for (const { id } of rejected)
+    expect(await plane.services.actions.replayEvent({ eventId: id }, actor)).toMatchObject({
+      kind: 'InvalidInput',
+    });
+
+  const query = `{ events(filter: { rejected: true, sources: [NATS] }) { nodes { payload rejection { code message bytes raw } } }
+    ingestStreams { stream incidents { nodes { kind event { id rejection { code } } } } } }`;
+  const shown = await new Client(plane).query(query);
+  expect(shown.events.nodes).toContainEqual({
+    payload: null,
+    rejection: {
+      code: 'NOT_JSON',
+      message: 'The message is no JSON in UTF-8.',
+      bytes: 6,
+      raw: Buffer.from('{"a": ').toString('base64'),
+    },
+  });
+  expect(shown.ingestStreams[0].incidents.nodes[0]).toMatchObject({ kind: 'POISON', event: {} });
+  const hidden = await new Client(plane, ['READ']).query(query);
+  expect(hidden.events.nodes[0].rejection).toMatchObject({ message: null, raw: null });
+});
+
+test('the same key with another payload is an incident; its message can come in when the first is gone', async () => {
+  broker.ingest(plane);
+  await broker.publish(work, { idempotency_key: 'k', n: 1 });
+  const seq = await broker.publish(work, { idempotency_key: 'k', n: 2, correlation_id: 'c' });
+  await broker.allAcknowledged();
+  const [first, second] = await events();
+  expect(first).toMatchObject({ key: 'k', payload: { n: 1 }, rejection: null });
+  expect(second).toMatchObject({ key: 'k', correlation: 'c', rejection: { code: 'CONFLICT' }, runs: 0 });
+  expect(await incidents()).toEqual([
+    { kind: 'CONFLICT', from: seq, to: seq, eventId: second?.id, isOver: false },
+  ]);
+  const replay = () => plane.services.actions.replayEvent({ eventId: second?.id ?? '' }, actor);
+  expect(await replay()).toMatchObject({ kind: 'IdempotencyConflict', existingId: first?.id });
+
+  await plane.rows('delete from runplane.idempotency_records');
+  expect(await replay()).toMatchObject({ kind: 'PublishEventSuccess', runIds: { length: 1 } });
+  expect((await events()).find(({ id }) => id === second?.id)).toMatchObject({
+    payload: { idempotency_key: 'k', n: 2, correlation_id: 'c' },
     rejection: null,
+    raw: null,
     runs: 1,
   });
-  expect(byProducer).toMatchObject({
-    key: 'by-producer',
-    correlation: expect.stringMatching(/^evt_/),
-    runs: 1,
-  });
-  expect(numbered).toMatchObject({
-    topic: 'pipeline.other',
-    key: expect.stringMatching(new RegExp(`^PIPELINE:${seq}:\\d{19}$`)),
-    runs: 0,
+  expect(await incidents()).toMatchObject([{ kind: 'CONFLICT', isOver: true }]);
+});
+
+test('a message that fails for a reason of ours is kept at its last delivery, and can be replayed', async () => {
+  await plane.rows(`create function runplane.fail() returns trigger language plpgsql as $$
+    begin if new.payload ->> 'fails' = 'yes' then raise exception 'it fails'; end if; return new; end $$`);
+  await plane.rows(
+    'create trigger fail before insert on runplane.events for each row execute function runplane.fail()',
+  );
+  const failures: object[] = [];
+  broker.ingest(plane, { maxDeliver: 2 }, { error: (fields) => failures.push(fields) });
+  await broker.publish(work, { fails: 'yes' });
+  await broker.publish(work, { fails: 'no' });
+  await broker.allAcknowledged();
+  expect(await events()).toMatchObject([{ rejection: null }, { rejection: { code: 'FAILED' } }]);
+  expect(failures).toHaveLength(2);
+  await plane.rows('drop trigger fail on runplane.events');
+  const [, { id = '' } = {}] = await events();
+  expect(await plane.services.actions.replayEvent({ eventId: id }, actor)).toMatchObject({
+    kind: 'PublishEventSuccess',
+    runIds: { length: 1 },
   });
 });

@@ -1,0 +1,184 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { startApp } from '../../src/app.ts';
+import { readConfig } from '../../src/config.ts';
+import { migrate } from '../../src/db/migrate.ts';
+import { seedRegistry } from '../../src/operator/seed-registry.ts';
+import { Broker, eventsOf, incidentsOf } from '../support/broker.ts';
+import { ControlPlane, quiet } from '../support/control-plane.ts';
+import { openDatabase } from '../support/database.ts';
+import { startDebianPostgres } from '../support/debian-postgres.ts';
+
+let plane: ControlPlane;
+let broker: Broker;
+beforeEach(async () => {
+  plane = await ControlPlane.start();
+  broker = await Broker.start();
+  await broker.stream();
+});
+afterEach(async () => {
+  await broker.stop();
+  await plane.stop();
+});
+
+const publish = async (count: number): Promise<void> => {
+  for (let i = 0; i < count; i++) await broker.publish('pipeline.x', { i });
+};
+const consumer = () => broker.jsm.consumers.info('PIPELINE', 'runplane');
+const soon = { timeout: 25_000 };
+const notConnected = 'nats: not connected, which is tried again; the log says why';
+
+test('a server serves while NATS cannot be reached, says so, and takes everything in as soon as it can', async () => {
+  await broker.server.end('SIGKILL');
+  const logged: string[] = [];
+  const app = await startApp({
+    config: readConfig({
+      DATABASE_URL: plane.database.url,
+      NATS_URL: broker.server.url.replace('//', '//me:hunter2@'),
+      NATS_ACK_WAIT_SECONDS: '2',
+      RUNPLANE_PORT: '0',
+      RUNPLANE_ROLES: 'api,ingest',
+    }),
+    log: { ...quiet, warn: (fields, message) => logged.push(JSON.stringify(fields) + message) },
+    onProgress: () => {},
+  });
+  const ready = async () => (await fetch(`${app.url}/readyz`)).json();
+  const ask = async (query: string) => {
+    const answer = await fetch(`${app.url}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query }),
+    });
+    return ((await answer.json()) as { data: unknown }).data;
+  };
+  expect(await ready()).toEqual({ ready: false, reasons: [notConnected] });
+  const streams = '{ ingestStreams { stream connected ackWaitSeconds } }';
+  await expect
+    .poll(() => ask(streams), soon)
+    .toEqual({ ingestStreams: [{ stream: 'PIPELINE', connected: false, ackWaitSeconds: 2 }] });
+
+  for (let i = 0; i < 2; i++) {
+    await broker.restart();
+    await publish(3);
+    await expect.poll(() => eventsOf(plane), soon).toHaveLength(3 * (i + 1));
+    expect(await ready()).toEqual({ ready: true, reasons: [] });
+    await expect.poll(() => ask(streams), soon).toMatchObject({ ingestStreams: [{ connected: true }] });
+    await broker.server.end('SIGKILL');
+    await expect.poll(ready, soon).toEqual({ ready: false, reasons: [notConnected] });
+  }
+  expect(logged.join()).toContain('connection refused');
+  expect(logged.join()).not.toContain('hunter2');
+  await app.stop();
+}, 60_000);
+
+test('while the database is down nothing is fetched; then everything comes in, once', async () => {
+  const postgres = await startDebianPostgres();
+  const installation = await migrate(postgres.url);
+  const db = openDatabase(postgres.url);
+  await seedRegistry(db);
+  const own = await ControlPlane.start({
+    database: { url: postgres.url, db, installation, drop: () => db.close() },
+  });
+  const ingest = broker.ingest(own);
+  await publish(2);
+  await broker.allAcknowledged();
+
+  postgres.stop('immediate');
+  await publish(5);
+  await expect.poll(async () => (await consumer()).num_ack_pending, soon).toBe(5);
+  // What came at first goes back; what comes later stays where it is.
+  await publish(50);
+  const { delivered } = await consumer();
+  await new Promise((resolve) => setTimeout(resolve, 5000));
+  expect((await consumer()).delivered).toMatchObject({
+    consumer_seq: delivered.consumer_seq,
+    stream_seq: delivered.stream_seq,
+  });
+  postgres.start();
+  await broker.allAcknowledged();
+  expect(await eventsOf(own)).toHaveLength(57);
+  expect(await incidentsOf(own)).toEqual([]);
+  await ingest.stop();
+  await own.stop();
+  postgres.remove();
+}, 60_000);
+
+test('a consumer that is deleted is made again, from the first message that is not stored', async () => {
+  broker.ingest(plane);
+  await publish(20);
+  await broker.allAcknowledged();
+  for (let i = 1; i <= 3; i++) {
+    await broker.jsm.consumers.delete('PIPELINE', 'runplane');
+    await publish(5);
+    await expect.poll(() => eventsOf(plane), soon).toHaveLength(20 + 5 * i);
+    // Nothing that was stored was delivered again.
+    expect((await consumer()).delivered.consumer_seq).toBe(5);
+  }
+  await broker.allAcknowledged();
+  expect(await incidentsOf(plane)).toMatchObject([
+    { kind: 'CONSUMER_MISSING', from: 21, isOver: true },
+    { kind: 'CONSUMER_MISSING', from: 26, isOver: true },
+    { kind: 'CONSUMER_MISSING', from: 31, isOver: true },
+  ]);
+});
+
+test('the settings of a consumer follow those of the server, and the log says so', async () => {
+  const ingest = broker.ingest(plane);
+  await publish(1);
+  await broker.allAcknowledged();
+  await ingest.stop();
+  const changes: object[] = [];
+  broker.ingest(plane, { ackWaitSeconds: 5, maxDeliver: 3 }, { info: (fields) => changes.push(fields) });
+  await expect
+    .poll(async () => (await consumer()).config, soon)
+    .toMatchObject({ ack_wait: 5e9, max_deliver: 3 });
+  expect(changes).toContainEqual(expect.objectContaining({ after: { ack_wait: 5e9, max_deliver: 3 } }));
+});
+
+test('messages that take longer than the ack wait are delivered once', async () => {
+  broker.ingest(plane, { ackWaitSeconds: 2 });
+  await publish(1);
+  await broker.allAcknowledged();
+  await plane.database.db.inTransaction('begin', async (tx) => {
+    await tx.query({ text: 'lock table runplane.events in exclusive mode' });
+    await publish(10);
+    // Longer than the ack wait, and shorter than statements wait for locks.
+    await new Promise((resolve) => setTimeout(resolve, 4000));
+  });
+  await broker.allAcknowledged();
+  expect(await eventsOf(plane)).toHaveLength(11);
+  const { delivered, num_redelivered } = await consumer();
+  expect({ delivered: delivered.consumer_seq, num_redelivered }).toEqual({
+    delivered: 11,
+    num_redelivered: 0,
+  });
+});
+
+test('replicas share the work, and one that stops hands back what it did not do', async () => {
+  const received = [0, 0];
+  const replicas = [0, 1].map((i) => {
+    const { intake } = plane.services;
+    const counted: typeof intake = {
+      ...intake,
+      receiveEvent: async (input) => {
+        received[i] = (received[i] ?? 0) + 1;
+        return intake.receiveEvent(input);
+      },
+    };
+    return broker.ingest({ ...plane, services: { ...plane.services, intake: counted } } as ControlPlane, {
+      batch: 5,
+      ackWaitSeconds: 30,
+    });
+  });
+  await Promise.all(Array.from({ length: 300 }, (_, i) => broker.publish('pipeline.x', { i })));
+  await broker.allAcknowledged();
+  expect(received.every((count) => count > 20)).toBe(true);
+  expect(received[0] ?? 0).toBe(300 - (received[1] ?? 0));
+
+  const more = Promise.all(Array.from({ length: 100 }, (_, i) => broker.publish('pipeline.x', { i })));
+  await replicas[0]?.stop();
+  await more;
+  // With an ack wait of 30 s this would take longer, were anything kept back.
+  await broker.allAcknowledged();
+  expect(await eventsOf(plane)).toHaveLength(400);
+  expect(await incidentsOf(plane)).toEqual([]);
+});
