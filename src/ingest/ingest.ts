@@ -63,7 +63,8 @@ export function startIngest(config: NatsConfig, context: IngestContext): Ingest 
       } catch (error) {
         const now = String(error);
         // Once, and not for as long as it lasts.
-        if (now !== before) log.warn({ servers: hostsOf(config), error: now }, 'NATS cannot be reached, which is tried again');
+        if (now !== before)
+          log.warn({ servers: hostsOf(config), error: now }, 'NATS cannot be reached, which is tried again');
         before = now;
       }
       isConnected = false;
