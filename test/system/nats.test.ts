@@ -172,8 +172,8 @@ test('a message that fails for a reason of ours is kept at its last delivery, an
   expect(await events()).toMatchObject([{ rejection: null }, { rejection: { code: 'FAILED' } }]);
   expect(failures).toHaveLength(2);
   await plane.rows('drop trigger fail on runplane.events');
-  const [, { id = '' } = {}] = await events();
-  expect(await plane.services.actions.replayEvent({ eventId: id }, actor)).toMatchObject({
+  const [, failed] = await events();
+  expect(await plane.services.actions.replayEvent({ eventId: failed?.id ?? '' }, actor)).toMatchObject({
     kind: 'PublishEventSuccess',
     runIds: { length: 1 },
   });
