@@ -7,6 +7,11 @@ import type { NatsConfig } from '../../src/nats-config.ts';
 import { type ControlPlane, quiet } from './control-plane.ts';
 import { type NatsServer, type NatsServerOptions, startNatsServer } from './nats-server.ts';
 
+/** What a process that takes messages in needs of its services. */
+interface Ingesting {
+  services: Pick<ControlPlane['services'], 'db' | 'intake'>;
+}
+
 /** A broker with a stream, a producer's connection to it, and processes that take its messages in. */
 export class Broker {
   readonly server: NatsServer;
@@ -55,7 +60,7 @@ export class Broker {
     };
   }
 
-  ingest(plane: ControlPlane, more: Partial<NatsConfig> = {}, log: Partial<IngestLog> = {}): Ingest {
+  ingest(plane: Ingesting, more: Partial<NatsConfig> = {}, log: Partial<IngestLog> = {}): Ingest {
     const { db, intake } = plane.services;
     const ingest = startIngest(this.config(more), { db, intake, log: { ...quiet, ...log } });
     this.#ingests.add(ingest);
