@@ -1,3 +1,4 @@
+import type { Queryable } from '../db/pool.ts';
 import { ListenConnection, type ListenTimes } from './listen-connection.ts';
 
 export interface SignalOptions {
@@ -24,6 +25,11 @@ const productTimes: SignalTimes = {
 const channels = { changes: 'runplane_changed', attemptEvents: 'runplane_attempt_events' } as const;
 export type Topic = keyof typeof channels;
 const topics = Object.keys(channels) as Topic[];
+
+/** Says to all replicas that something was committed, for who does it once and has no signal of their own. */
+export async function tellReplicas(db: Queryable): Promise<void> {
+  await db.query({ text: `notify ${channels.changes}` });
+}
 
 interface TopicState {
   listeners: Set<() => void>;

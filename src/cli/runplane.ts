@@ -12,6 +12,8 @@ interface Entry {
 const commands: Readonly<Record<string, Entry>> = {
   start: { summary: 'runs the server', load: () => import('./start.ts') },
   demo: { summary: 'runs a server and shows it at work on example events', load: () => import('./demo.ts') },
+  apply: { summary: 'makes the configuration what a manifest says', load: () => import('./apply.ts') },
+  export: { summary: 'writes the configuration as a manifest', load: () => import('./export.ts') },
 };
 
 const help = `usage: runplane COMMAND

@@ -1,8 +1,10 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
+import { readMigrationFiles } from 'drizzle-orm/migrator';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import { migrate as applyMigrations } from 'drizzle-orm/node-postgres/migrator';
 import pg from 'pg';
+import type { Queryable } from './pool.ts';
 
 /** Any number, as long as all servers of one database use the same. */
 const migrationLock = 7_241_905_113n;
@@ -39,6 +41,21 @@ export async function migrate(connectionString: string): Promise<Installation> {
     await guard.end();
     await worker.end();
   }
+}
+
+/** Whether the database is as this version needs it. Nothing is changed. */
+export async function isMigrated(db: Queryable): Promise<boolean> {
+  const newest = Math.max(
+    ...readMigrationFiles({ migrationsFolder }).map(({ folderMillis }) => folderMillis),
+  );
+  const { rows: tables } = await db.query<{ exists: boolean }>({
+    text: `select to_regclass('runplane.migrations') is not null as exists`,
+  });
+  if (!tables[0]?.exists) return false;
+  const { rows } = await db.query<{ last: number | null }>({
+    text: 'select max(created_at) as last from runplane.migrations',
+  });
+  return (rows[0]?.last ?? 0) >= newest;
 }
 
 async function readInstallation(client: pg.Client): Promise<Installation> {

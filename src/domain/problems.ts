@@ -65,10 +65,30 @@ export const notFound = (what: string, name: string): NotFound => ({
 /** Thrown by the parsers of the edge, caught by the service that called them and returned as its value. */
 export class InvalidInputError extends Error {
   readonly problem: InvalidInput;
-  constructor(field: string | null, message: string) {
+  /** What is wrong besides, where more than the first was looked for. */
+  readonly others: readonly InvalidInput[];
+  constructor(field: string | null, message: string, others: readonly InvalidInput[] = []) {
     super(message);
     this.problem = invalidInput(field, message);
+    this.others = others;
   }
+}
+
+/** Everything that parsers find wrong, or what they give. */
+export function collected<T>(parsers: readonly (() => T)[]): T[] {
+  const faults: InvalidInput[] = [];
+  const values: T[] = [];
+  for (const parse of parsers) {
+    try {
+      values.push(parse());
+    } catch (error) {
+      if (!(error instanceof InvalidInputError)) throw error;
+      faults.push(error.problem, ...error.others);
+    }
+  }
+  const [first, ...others] = faults;
+  if (first) throw new InvalidInputError(first.field, first.message, others);
+  return values;
 }
 
 /** Runs a parser: its result, or the problem that it found. */

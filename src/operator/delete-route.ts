@@ -1,3 +1,4 @@
+import type { Queryable } from '../db/pool.ts';
 import { transaction } from '../db/transaction.ts';
 import { isInvalidInput, notFound, parsed } from '../domain/problems.ts';
 import { parseName } from '../domain/text.ts';
@@ -15,15 +16,23 @@ export async function deleteRoute(
 ): Promise<DeleteOutcome> {
   const name = parsed(() => parseName(input.name, 'name'));
   if (isInvalidInput(name)) return notFound('route', input.name);
-  const id = await transaction(context.db, async (tx) => {
-    const stored = await lockByName(tx, 'route', name);
-    if (!stored) return null;
-    const before = { ...(await routeKind.read(tx, stored.id)), version: stored.version };
-    await tx.query({ text: 'delete from runplane.routes where id = $1', values: [stored.id] });
-    await appendAudit(tx, { actor, action: 'route.delete', target: name, before, after: null });
-    return stored.id;
-  });
+  const id = await transaction(context.db, (tx) => deleteRouteIn(tx, name, actor));
   if (id === null) return notFound('route', name);
   context.onCommit();
   return { kind: 'DeleteSuccess', id };
+}
+
+/** The deletion within a transaction that may have others; null: there is no such route. */
+export async function deleteRouteIn(
+  tx: Queryable,
+  name: string,
+  actor: Actor,
+  reason: string | null = null,
+): Promise<string | null> {
+  const stored = await lockByName(tx, 'route', name);
+  if (!stored) return null;
+  const before = { ...(await routeKind.read(tx, stored.id)), version: stored.version };
+  await tx.query({ text: 'delete from runplane.routes where id = $1', values: [stored.id] });
+  await appendAudit(tx, { actor, action: 'route.delete', target: name, before, after: null, reason });
+  return stored.id;
 }

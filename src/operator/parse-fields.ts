@@ -1,11 +1,23 @@
 import { checkJson, isStorable, type Json } from '../domain/json.ts';
-import { InvalidInputError } from '../domain/problems.ts';
+import { collected, InvalidInputError } from '../domain/problems.ts';
 import { parseOptionalInteger } from '../domain/scalars.ts';
 import { templateFault } from './template-syntax.ts';
 
 /** The largest value of an integer column. */
 export const maxInteger = 2_147_483_647;
 const maxTextBytes = 8192;
+
+/** An object by the parsers of its fields; throws with every field that is wrong. */
+export function parseEach<Fields extends object>(
+  parsers: {
+    [Name in keyof Fields]: () => Fields[Name];
+  },
+): Fields {
+  const names = Object.keys(parsers) as (keyof Fields)[];
+  return Object.fromEntries(
+    collected(names.map((name) => () => [name, parsers[name]()] as const)),
+  ) as unknown as Fields;
+}
 
 /** The version that a save asks for; null: any. */
 export const parseIfVersion = (value: number | null | undefined): number | null =>

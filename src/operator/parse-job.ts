@@ -2,12 +2,12 @@ import { findCycle, type StepDefinition } from '../domain/job-definition.ts';
 import { isJsonObject, type Json } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import { parseNames, refuseDuplicates, refuseTooMany } from '../domain/names.ts';
-import { InvalidInputError } from '../domain/problems.ts';
+import { collected, InvalidInputError } from '../domain/problems.ts';
 import { parseMaxAttempts } from '../domain/task-fields.ts';
 import { parseName, parseOptionalName } from '../domain/text.ts';
 import { timeBound } from '../domain/time-bound.ts';
 import { compileConfigSchema } from '../intake/validate-config.ts';
-import { parseJson, parseTemplate } from './parse-fields.ts';
+import { parseEach, parseJson, parseTemplate } from './parse-fields.ts';
 import type { JobStepInput } from './types.ts';
 
 /** A step as a user sees it: with its agent's name. */
@@ -19,19 +19,10 @@ export function parseSteps(inputs: readonly JobStepInput[]): StepSpec[] {
   if (inputs.length === 0)
     throw new InvalidInputError('steps', 'steps is empty; a job has at least one step.');
   refuseTooMany(inputs, 'steps', limits.stepsOfJob);
-  const steps = inputs.map((input, i) => parseStep(input, `steps[${i}]`));
+  const steps = collected(inputs.map((input, i) => () => parseStep(input, `steps[${i}]`)));
   const names = steps.map((step) => step.name);
   refuseDuplicates(names, 'steps');
-  for (const [i, step] of steps.entries()) {
-    const unknown = step.dependsOn.find((name) => !names.includes(name));
-    if (unknown !== undefined) {
-      const field = `steps[${i}].dependsOn`;
-      throw new InvalidInputError(
-        field,
-        `${field} names ${JSON.stringify(unknown)}, which is no step of this job.`,
-      );
-    }
-  }
+  collected(steps.map((step, i) => () => refuseUnknown(step.dependsOn, names, `steps[${i}].dependsOn`)));
   const cycle = findCycle(steps);
   if (cycle)
     throw new InvalidInputError(
@@ -41,18 +32,28 @@ export function parseSteps(inputs: readonly JobStepInput[]): StepSpec[] {
   return steps;
 }
 
-const parseStep = (input: JobStepInput, at: string): StepSpec => ({
-  name: parseName(input.name, `${at}.name`),
-  agent: parseName(input.agent, `${at}.agent`),
-  dependsOn: parseNames(input.dependsOn, `${at}.dependsOn`, limits.stepsOfJob),
-  when: input.when ?? 'DEPENDENCIES_COMPLETED',
-  cancellable: input.cancellable ?? true,
-  optional: input.optional ?? false,
-  input: parseTemplate(input.input, `${at}.input`),
-  assetKey: parseOptionalName(input.assetKey, `${at}.assetKey`),
-  readsAssetKeys: parseNames(input.readsAssetKeys, `${at}.readsAssetKeys`, maxAssetsRead),
-  maxAttempts: parseMaxAttempts(input.maxAttempts, `${at}.maxAttempts`),
-});
+const parseStep = (input: JobStepInput, at: string): StepSpec =>
+  parseEach<StepSpec>({
+    name: () => parseName(input.name, `${at}.name`),
+    agent: () => parseName(input.agent, `${at}.agent`),
+    dependsOn: () => parseNames(input.dependsOn, `${at}.dependsOn`, limits.stepsOfJob),
+    when: () => input.when ?? 'DEPENDENCIES_COMPLETED',
+    cancellable: () => input.cancellable ?? true,
+    optional: () => input.optional ?? false,
+    input: () => parseTemplate(input.input, `${at}.input`),
+    assetKey: () => parseOptionalName(input.assetKey, `${at}.assetKey`),
+    readsAssetKeys: () => parseNames(input.readsAssetKeys, `${at}.readsAssetKeys`, maxAssetsRead),
+    maxAttempts: () => parseMaxAttempts(input.maxAttempts, `${at}.maxAttempts`),
+  });
+
+function refuseUnknown(dependsOn: readonly string[], steps: readonly string[], field: string): void {
+  const unknown = dependsOn.find((name) => !steps.includes(name));
+  if (unknown !== undefined)
+    throw new InvalidInputError(
+      field,
+      `${field} names ${JSON.stringify(unknown)}, which is no step of this job.`,
+    );
+}
 
 /** A schema that launches can be checked with: compiled once here, in the way that launches compile it. */
 export function parseConfigSchema(value: unknown): Json {

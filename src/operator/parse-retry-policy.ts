@@ -1,5 +1,6 @@
 import { limits } from '../domain/limits.ts';
 import { refuseDuplicates, refuseTooMany } from '../domain/names.ts';
+import { collected } from '../domain/problems.ts';
 import {
   defaultDelays,
   defaultRetryPolicy,
@@ -9,6 +10,7 @@ import {
 } from '../domain/retry-policy.ts';
 import { parseInteger, parseNumber } from '../domain/scalars.ts';
 import { parseName } from '../domain/text.ts';
+import { parseEach } from './parse-fields.ts';
 import type { RetryOverrideInput, RetryPolicyInput } from './types.ts';
 
 /** 30 days. */
@@ -21,40 +23,34 @@ export function parseRetryPolicy(input: RetryPolicyInput | null | undefined, fie
   const fallback = defaultRetryPolicy;
   const backoff = given.backoff ?? fallback.backoff;
   const delays = defaultDelays[backoff];
-  const initialDelaySeconds = parseDelay(
-    given.initialDelaySeconds ?? delays.initialDelaySeconds,
-    `${field}.initialDelaySeconds`,
-  );
-  return {
-    maxAttempts: parseInteger(
-      given.maxAttempts ?? fallback.maxAttempts,
-      `${field}.maxAttempts`,
-      1,
-      limits.maxAttempts,
-    ),
-    backoff,
-    initialDelaySeconds,
-    maxDelaySeconds: parseDelay(
-      // A default must not cut the delay that was asked for.
-      given.maxDelaySeconds ?? Math.max(delays.maxDelaySeconds, initialDelaySeconds),
-      `${field}.maxDelaySeconds`,
-    ),
-    jitter: parseNumber(given.jitter ?? fallback.jitter, `${field}.jitter`, 0, 1),
-    overrides: withShippedOverrides(parseOverrides(given.overrides ?? [], `${field}.overrides`)),
-  };
+  const initialDelaySeconds = given.initialDelaySeconds ?? delays.initialDelaySeconds;
+  // A default must not cut the delay that was asked for.
+  const longest = Math.max(delays.maxDelaySeconds, Math.min(initialDelaySeconds, maxDelaySeconds));
+  return parseEach<RetryPolicy>({
+    maxAttempts: () =>
+      parseInteger(given.maxAttempts ?? fallback.maxAttempts, `${field}.maxAttempts`, 1, limits.maxAttempts),
+    backoff: () => backoff,
+    initialDelaySeconds: () => parseDelay(initialDelaySeconds, `${field}.initialDelaySeconds`),
+    maxDelaySeconds: () => parseDelay(given.maxDelaySeconds ?? longest, `${field}.maxDelaySeconds`),
+    jitter: () => parseNumber(given.jitter ?? fallback.jitter, `${field}.jitter`, 0, 1),
+    overrides: () => withShippedOverrides(parseOverrides(given.overrides ?? [], `${field}.overrides`)),
+  });
 }
 
 const parseDelay = (value: number, field: string): number => parseNumber(value, field, 0, maxDelaySeconds);
 
+const parseOverride = (input: RetryOverrideInput, at: string): RetryOverride =>
+  parseEach<RetryOverride>({
+    code: () => parseName(input.code, `${at}.code`),
+    retry: () => input.retry,
+    delaySeconds: () =>
+      input.delaySeconds == null ? null : parseDelay(input.delaySeconds, `${at}.delaySeconds`),
+    countsAttempt: () => input.countsAttempt ?? true,
+  });
+
 function parseOverrides(inputs: readonly RetryOverrideInput[], field: string): RetryOverride[] {
   refuseTooMany(inputs, field, maxOverrides);
-  const overrides = inputs.map((input, i) => ({
-    code: parseName(input.code, `${field}[${i}].code`),
-    retry: input.retry,
-    delaySeconds:
-      input.delaySeconds == null ? null : parseDelay(input.delaySeconds, `${field}[${i}].delaySeconds`),
-    countsAttempt: input.countsAttempt ?? true,
-  }));
+  const overrides = collected(inputs.map((input, i) => () => parseOverride(input, `${field}[${i}]`)));
   refuseDuplicates(
     overrides.map(({ code }) => code),
     field,

@@ -39,15 +39,43 @@ export async function findIds(
   return missing === undefined ? ids : notFound(noun, missing);
 }
 
-export async function findId(tx: Queryable, noun: Noun, name: string): Promise<string | NotFound> {
-  const ids = await findIds(tx, noun, [name]);
-  return isNotFound(ids) ? ids : (ids.get(name) ?? notFound(noun, name));
+/** Where an object names another one. */
+export interface Reference {
+  noun: Noun;
+  name: string;
+  /** The field of the input that has the name. */
+  field: string;
 }
+
+/** The id of an object that is referred to. */
+export type IdOf = (noun: Noun, name: string) => string;
+
+/** The ids of all that is referred to, or the first that there is not. */
+export async function findReferences(
+  tx: Queryable,
+  references: readonly Reference[],
+): Promise<IdOf | NotFound> {
+  const found = new Map<Noun, Map<string, string>>();
+  for (const noun of new Set(references.map((reference) => reference.noun))) {
+    const names = references.filter((reference) => reference.noun === noun).map(({ name }) => name);
+    const ids = await findIds(tx, noun, names);
+    if (isNotFound(ids)) return ids;
+    found.set(noun, ids);
+  }
+  return (noun, name) => {
+    const id = found.get(noun)?.get(name);
+    if (id === undefined) throw new Error(`The ${noun} ${name} is used and not referred to.`);
+    return id;
+  };
+}
+
+/** A row that was there a statement ago; one that is locked stays. */
+export class RowGone extends Error {}
 
 /** The one row of a query by id. */
 export async function readRow<Row extends object>(tx: Queryable, text: string, id: string): Promise<Row> {
   const { rows } = await tx.query<Row & Record<string, unknown>>({ text, values: [id] });
   const row = rows[0];
-  if (!row) throw new Error(`The row ${id} is gone although it is locked.`);
+  if (!row) throw new RowGone(`The row ${id} is gone.`);
   return row;
 }

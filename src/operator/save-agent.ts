@@ -1,15 +1,15 @@
 import type { Queryable } from '../db/pool.ts';
 import { limits } from '../domain/limits.ts';
 import { parseNames } from '../domain/names.ts';
-import { InvalidInputError, type NotFound } from '../domain/problems.ts';
+import { InvalidInputError } from '../domain/problems.ts';
 import { defaultQueue } from '../domain/registry.ts';
 import type { RetryPolicy } from '../domain/retry-policy.ts';
 import { parseDecimal, parseInteger, parseOptionalInteger } from '../domain/scalars.ts';
 import { parseName, parseOptionalName } from '../domain/text.ts';
 import { asJson } from './audit.ts';
-import { maxInteger, parseOptionalText } from './parse-fields.ts';
+import { maxInteger, parseEach, parseOptionalText } from './parse-fields.ts';
 import { parseRetryPolicy } from './parse-retry-policy.ts';
-import { findId, findIds, isNotFound, readRow } from './rows.ts';
+import { type Reference, readRow } from './rows.ts';
 import type { ObjectKind } from './save.ts';
 import type { DispatchInput, SaveAgentInput } from './types.ts';
 
@@ -31,39 +31,38 @@ interface AgentSpec {
   computeCostPerHour: string | null;
 }
 
-interface AgentIds {
-  queue: string;
-  throttles: string[];
-}
-
 const defaultLeaseSeconds = 60;
 
-export const agentKind: ObjectKind<SaveAgentInput, AgentSpec, AgentIds> = {
+export const agentKind: ObjectKind<SaveAgentInput, AgentSpec> = {
   noun: 'agent',
-  parse: (input) => ({
-    description: parseOptionalText(input.description, 'description'),
-    ...parseDispatch(input.dispatch),
-    queue: parseName(input.queue ?? defaultQueue, 'queue'),
-    throttles: parseNames(input.throttles, 'throttles', limits.throttlesOfAgent).sort(),
-    maxConcurrentTasks: parseOptionalInteger(input.maxConcurrentTasks, 'maxConcurrentTasks', 0, maxInteger),
-    retryPolicy: parseRetryPolicy(input.retryPolicy, 'retryPolicy'),
-    leaseSeconds: parseInteger(
-      input.leaseSeconds ?? defaultLeaseSeconds,
-      'leaseSeconds',
-      limits.leaseSeconds.min,
-      limits.leaseSeconds.max,
-    ),
-    timeoutSeconds: parseOptionalInteger(input.timeoutSeconds, 'timeoutSeconds', 1, limits.timeoutSeconds),
-    defaultModel: parseOptionalName(input.defaultModel, 'defaultModel'),
-    computeCostPerHour: parseDecimal(input.computeCostPerHour, 'computeCostPerHour'),
-  }),
-
-  resolve: async (tx, spec): Promise<AgentIds | NotFound> => {
-    const queue = await findId(tx, 'queue', spec.queue);
-    if (isNotFound(queue)) return queue;
-    const throttles = await findIds(tx, 'throttle', spec.throttles);
-    return isNotFound(throttles) ? throttles : { queue, throttles: [...throttles.values()] };
+  parse: (input) => {
+    const { dispatch, ...fields } = parseEach({
+      dispatch: () => parseDispatch(input.dispatch),
+      description: () => parseOptionalText(input.description, 'description'),
+      queue: () => parseName(input.queue ?? defaultQueue, 'queue'),
+      throttles: () => parseNames(input.throttles, 'throttles', limits.throttlesOfAgent).sort(),
+      maxConcurrentTasks: () =>
+        parseOptionalInteger(input.maxConcurrentTasks, 'maxConcurrentTasks', 0, maxInteger),
+      retryPolicy: () => parseRetryPolicy(input.retryPolicy, 'retryPolicy'),
+      leaseSeconds: () =>
+        parseInteger(
+          input.leaseSeconds ?? defaultLeaseSeconds,
+          'leaseSeconds',
+          limits.leaseSeconds.min,
+          limits.leaseSeconds.max,
+        ),
+      timeoutSeconds: () =>
+        parseOptionalInteger(input.timeoutSeconds, 'timeoutSeconds', 1, limits.timeoutSeconds),
+      defaultModel: () => parseOptionalName(input.defaultModel, 'defaultModel'),
+      computeCostPerHour: () => parseDecimal(input.computeCostPerHour, 'computeCostPerHour'),
+    });
+    return { ...fields, ...dispatch };
   },
+
+  references: (spec) => [
+    { noun: 'queue', name: spec.queue, field: 'queue' },
+    ...spec.throttles.map((name): Reference => ({ noun: 'throttle', name, field: 'throttles' })),
+  ],
 
   read: async (tx, id) => {
     const row = await readRow<AgentSpec>(
@@ -81,12 +80,12 @@ export const agentKind: ObjectKind<SaveAgentInput, AgentSpec, AgentIds> = {
     return { ...row, throttles: row.throttles.sort() };
   },
 
-  columns: (spec, ids) => ({
+  columns: (spec, idOf) => ({
     description: spec.description,
     dispatch_kind: spec.dispatchKind,
     handler: spec.handler,
     batch_by_serial_key: spec.batchBySerialKey,
-    queue_id: ids.queue,
+    queue_id: idOf('queue', spec.queue),
     max_concurrent_tasks: spec.maxConcurrentTasks,
     retry_policy: asJson(spec.retryPolicy),
     lease_seconds: spec.leaseSeconds,
@@ -95,9 +94,10 @@ export const agentKind: ObjectKind<SaveAgentInput, AgentSpec, AgentIds> = {
     compute_cost_per_hour: spec.computeCostPerHour,
   }),
 
-  writeParts: async (tx, object, spec, ids, before) => {
-    await writeThrottles(tx, object.id, ids.throttles);
-    if (before && before.queue !== spec.queue) await carryTurns(tx, object.id, ids.queue);
+  writeParts: async (tx, object, spec, idOf, before) => {
+    const throttleIds = spec.throttles.map((name) => idOf('throttle', name));
+    await writeThrottles(tx, object.id, throttleIds);
+    if (before && before.queue !== spec.queue) await carryTurns(tx, object.id, idOf('queue', spec.queue));
   },
 };
 

@@ -3,9 +3,9 @@ import type { Queryable } from '../db/pool.ts';
 import type { StepDefinition } from '../domain/job-definition.ts';
 import type { Json } from '../domain/json.ts';
 import { asJson } from './audit.ts';
-import { parseOptionalText } from './parse-fields.ts';
+import { parseEach, parseOptionalText } from './parse-fields.ts';
 import { parseConfigSchema, parseSteps, type StepSpec } from './parse-job.ts';
-import { findIds, readRow } from './rows.ts';
+import { type IdOf, readRow } from './rows.ts';
 import type { Identity, ObjectKind } from './save.ts';
 import type { SaveJobInput } from './types.ts';
 
@@ -16,19 +16,18 @@ interface JobSpec {
   enabled: boolean;
 }
 
-/** Of the steps' agents, by name. */
-type AgentIds = Map<string, string>;
-
-export const jobKind: ObjectKind<SaveJobInput, JobSpec, AgentIds> = {
+export const jobKind: ObjectKind<SaveJobInput, JobSpec> = {
   noun: 'job',
-  parse: (input) => ({
-    description: parseOptionalText(input.description, 'description'),
-    configSchema: parseConfigSchema(input.configSchema),
-    steps: parseSteps(input.steps),
-    enabled: input.enabled ?? true,
-  }),
+  parse: (input) =>
+    parseEach<JobSpec>({
+      description: () => parseOptionalText(input.description, 'description'),
+      configSchema: () => parseConfigSchema(input.configSchema),
+      steps: () => parseSteps(input.steps),
+      enabled: () => input.enabled ?? true,
+    }),
 
-  resolve: (tx, spec) => findIds(tx, 'agent', [...new Set(spec.steps.map((step) => step.agent))]),
+  references: (spec) =>
+    spec.steps.map(({ agent }, i) => ({ noun: 'agent', name: agent, field: `steps[${i}].agent` })),
 
   read: async (tx, id) => {
     const { steps, ...job } = await readRow<Omit<JobSpec, 'steps'> & { steps: StepDefinition[] }>(
@@ -51,19 +50,14 @@ export const jobKind: ObjectKind<SaveJobInput, JobSpec, AgentIds> = {
 
   columns: (spec) => ({ description: spec.description, enabled: spec.enabled }),
 
-  writeParts: async (tx, object, spec, agentIds) => {
-    await keepVersion(tx, object, spec, agentIds);
+  writeParts: async (tx, object, spec, idOf) => {
+    await keepVersion(tx, object, spec, idOf);
     await ensureAssets(tx, assetKeysOf(spec.steps));
   },
 };
 
-async function keepVersion(
-  tx: Queryable,
-  object: Identity,
-  spec: JobSpec,
-  agentIds: AgentIds,
-): Promise<void> {
-  const steps = spec.steps.map(({ agent, ...step }) => ({ ...step, agentId: agentIds.get(agent) }));
+async function keepVersion(tx: Queryable, object: Identity, spec: JobSpec, idOf: IdOf): Promise<void> {
+  const steps = spec.steps.map(({ agent, ...step }) => ({ ...step, agentId: idOf('agent', agent) }));
   await tx.query({
     text: 'insert into runplane.job_versions (job_id, version, config_schema, steps) values ($1, $2, $3, $4)',
     values: [object.id, object.version, asJson(spec.configSchema), asJson(steps)],

@@ -1,5 +1,6 @@
 import { limits } from '../domain/limits.ts';
 import { parseInteger } from '../domain/scalars.ts';
+import { parseEach } from './parse-fields.ts';
 import { readRow } from './rows.ts';
 import type { ObjectKind } from './save.ts';
 import type { SavePoolInput } from './types.ts';
@@ -9,13 +10,14 @@ interface PoolSpec {
   elastic: boolean;
 }
 
-export const poolKind: ObjectKind<SavePoolInput, PoolSpec, null> = {
+export const poolKind: ObjectKind<SavePoolInput, PoolSpec> = {
   noun: 'pool',
-  parse: (input) => ({
-    slotsPerReplica: parseInteger(input.slotsPerReplica, 'slotsPerReplica', 0, limits.slots),
-    elastic: input.elastic ?? false,
-  }),
-  resolve: async () => null,
+  parse: (input) =>
+    parseEach<PoolSpec>({
+      slotsPerReplica: () => parseInteger(input.slotsPerReplica, 'slotsPerReplica', 0, limits.slots),
+      elastic: () => input.elastic ?? false,
+    }),
+  references: () => [],
   read: (tx, id) =>
     readRow(
       tx,

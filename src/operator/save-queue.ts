@@ -1,7 +1,8 @@
 import { limits } from '../domain/limits.ts';
 import { parseInteger } from '../domain/scalars.ts';
 import { parseName } from '../domain/text.ts';
-import { findId, readRow } from './rows.ts';
+import { parseEach } from './parse-fields.ts';
+import { readRow } from './rows.ts';
 import type { ObjectKind } from './save.ts';
 import type { SaveQueueInput } from './types.ts';
 
@@ -11,15 +12,15 @@ interface QueueSpec {
   sharedWeight: number;
 }
 
-/** ids: the pool's. */
-export const queueKind: ObjectKind<SaveQueueInput, QueueSpec, string> = {
+export const queueKind: ObjectKind<SaveQueueInput, QueueSpec> = {
   noun: 'queue',
-  parse: (input) => ({
-    pool: parseName(input.pool, 'pool'),
-    weight: parseInteger(input.weight ?? 1, 'weight', 0, limits.weight),
-    sharedWeight: parseInteger(input.sharedWeight ?? 0, 'sharedWeight', 0, limits.weight),
-  }),
-  resolve: (tx, spec) => findId(tx, 'pool', spec.pool),
+  parse: (input) =>
+    parseEach<QueueSpec>({
+      pool: () => parseName(input.pool, 'pool'),
+      weight: () => parseInteger(input.weight ?? 1, 'weight', 0, limits.weight),
+      sharedWeight: () => parseInteger(input.sharedWeight ?? 0, 'sharedWeight', 0, limits.weight),
+    }),
+  references: ({ pool }) => [{ noun: 'pool', name: pool, field: 'pool' }],
   read: (tx, id) =>
     readRow(
       tx,
@@ -27,5 +28,9 @@ export const queueKind: ObjectKind<SaveQueueInput, QueueSpec, string> = {
          from runplane.queues q join runplane.pools p on p.id = q.pool_id where q.id = $1`,
       id,
     ),
-  columns: (spec, poolId) => ({ pool_id: poolId, weight: spec.weight, shared_weight: spec.sharedWeight }),
+  columns: (spec, idOf) => ({
+    pool_id: idOf('pool', spec.pool),
+    weight: spec.weight,
+    shared_weight: spec.sharedWeight,
+  }),
 };

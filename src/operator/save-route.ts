@@ -4,8 +4,8 @@ import { parsePriority } from '../domain/task-fields.ts';
 import { parseName } from '../domain/text.ts';
 import { topicFault } from '../domain/topic.ts';
 import { asJson } from './audit.ts';
-import { parseTemplate } from './parse-fields.ts';
-import { findId, readRow } from './rows.ts';
+import { parseEach, parseTemplate } from './parse-fields.ts';
+import { readRow } from './rows.ts';
 import type { ObjectKind } from './save.ts';
 import type { SaveRouteInput } from './types.ts';
 
@@ -25,25 +25,25 @@ const routeSql = `select r.topic, j.name as job, r.config, r.customer, r.labels,
           r.estimated_tokens as "estimatedTokens", r.priority, r.enabled
      from runplane.routes r join runplane.jobs j on j.id = r.job_id where r.id = $1`;
 
-/** ids: the job's. */
-export const routeKind: ObjectKind<SaveRouteInput, RouteSpec, string> = {
+export const routeKind: ObjectKind<SaveRouteInput, RouteSpec> = {
   noun: 'route',
-  parse: (input) => ({
-    topic: parsePattern(input.topic),
-    job: parseName(input.job, 'job'),
-    config: parseTemplate(input.config, 'config'),
-    customer: parseTemplate(input.customer, 'customer'),
-    labels: parseTemplate(input.labels, 'labels'),
-    serialKey: parseTemplate(input.serialKey, 'serialKey'),
-    estimatedTokens: parseTemplate(input.estimatedTokens, 'estimatedTokens'),
-    priority: parsePriority(input.priority ?? 0, 'priority'),
-    enabled: input.enabled ?? true,
-  }),
-  resolve: (tx, spec) => findId(tx, 'job', spec.job),
+  parse: (input) =>
+    parseEach<RouteSpec>({
+      topic: () => parsePattern(input.topic),
+      job: () => parseName(input.job, 'job'),
+      config: () => parseTemplate(input.config, 'config'),
+      customer: () => parseTemplate(input.customer, 'customer'),
+      labels: () => parseTemplate(input.labels, 'labels'),
+      serialKey: () => parseTemplate(input.serialKey, 'serialKey'),
+      estimatedTokens: () => parseTemplate(input.estimatedTokens, 'estimatedTokens'),
+      priority: () => parsePriority(input.priority ?? 0, 'priority'),
+      enabled: () => input.enabled ?? true,
+    }),
+  references: ({ job }) => [{ noun: 'job', name: job, field: 'job' }],
   read: (tx, id) => readRow(tx, routeSql, id),
-  columns: (spec, jobId) => ({
+  columns: (spec, idOf) => ({
     topic: spec.topic,
-    job_id: jobId,
+    job_id: idOf('job', spec.job),
     config: asJson(spec.config),
     customer: asJson(spec.customer),
     labels: asJson(spec.labels),

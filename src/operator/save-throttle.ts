@@ -1,5 +1,5 @@
 import { parseOptionalInteger } from '../domain/scalars.ts';
-import { maxInteger } from './parse-fields.ts';
+import { maxInteger, parseEach } from './parse-fields.ts';
 import { readRow } from './rows.ts';
 import type { ObjectKind } from './save.ts';
 import type { SaveThrottleInput } from './types.ts';
@@ -15,15 +15,16 @@ const parseLimit = (input: SaveThrottleInput, name: keyof ThrottleSpec): number 
   parseOptionalInteger(input[name], name, 0, maxInteger);
 
 /** Claims lock the throttle's row too, so none commits above a limit that was lowered before. */
-export const throttleKind: ObjectKind<SaveThrottleInput, ThrottleSpec, null> = {
+export const throttleKind: ObjectKind<SaveThrottleInput, ThrottleSpec> = {
   noun: 'throttle',
-  parse: (input) => ({
-    maxConcurrentTasks: parseLimit(input, 'maxConcurrentTasks'),
-    maxTokensPerMinute: parseLimit(input, 'maxTokensPerMinute'),
-    maxRequestsPerMinute: parseLimit(input, 'maxRequestsPerMinute'),
-    maxRequestsPerSecond: parseLimit(input, 'maxRequestsPerSecond'),
-  }),
-  resolve: async () => null,
+  parse: (input) =>
+    parseEach<ThrottleSpec>({
+      maxConcurrentTasks: () => parseLimit(input, 'maxConcurrentTasks'),
+      maxTokensPerMinute: () => parseLimit(input, 'maxTokensPerMinute'),
+      maxRequestsPerMinute: () => parseLimit(input, 'maxRequestsPerMinute'),
+      maxRequestsPerSecond: () => parseLimit(input, 'maxRequestsPerSecond'),
+    }),
+  references: () => [],
   read: (tx, id) =>
     readRow(
       tx,

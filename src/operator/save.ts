@@ -6,7 +6,7 @@ import { type IllegalState, isInvalidInput, type NotFound, parsed } from '../dom
 import { parseName } from '../domain/text.ts';
 import { appendAudit } from './audit.ts';
 import { parseIfVersion } from './parse-fields.ts';
-import { isNotFound, lockByName, type Noun } from './rows.ts';
+import { findReferences, type IdOf, isNotFound, lockByName, type Noun, type Reference } from './rows.ts';
 import type { Actor, SaveOutcome } from './types.ts';
 
 export interface Identity {
@@ -19,17 +19,19 @@ export interface Identity {
  * What a save of one kind of object needs to know. A spec is the whole object as a user sees it: names instead of ids,
  * every default filled in. What is not part of it (paused, a throttle's notBefore) outlives a save.
  */
-export interface ObjectKind<Input, Spec extends object, Ids> {
+export interface ObjectKind<Input, Spec extends object> {
   noun: Noun;
-  /** Checks everything that needs no database; throws InvalidInputError. */
+  /** Checks everything that needs no database; throws InvalidInputError with all that is wrong. */
   parse(input: Input): Spec;
-  /** Finds the ids behind the names in a spec. */
-  resolve(tx: Queryable, spec: Spec): Promise<Ids | NotFound>;
+  /** What a spec names; the first that there is not is told. */
+  references(spec: Spec): Reference[];
+  /** Takes over what a spec leaves as it is. */
+  keep?(spec: Spec, before: Spec | null): Spec;
   read(tx: Queryable, id: string): Promise<Spec>;
   /** The spec as columns of the kind's own table. */
-  columns(spec: Spec, ids: Ids): Record<string, unknown>;
+  columns(spec: Spec, idOf: IdOf): Record<string, unknown>;
   /** Writes what lies in other tables; the object's own row is written, and locked, by then. */
-  writeParts?(tx: Queryable, object: Identity, spec: Spec, ids: Ids, before: Spec | null): Promise<void>;
+  writeParts?(tx: Queryable, object: Identity, spec: Spec, idOf: IdOf, before: Spec | null): Promise<void>;
 }
 
 export interface SaveContext {
@@ -42,11 +44,10 @@ export interface SaveContext {
 export async function save<
   Input extends { name: string; ifVersion?: number | null },
   Spec extends object,
-  Ids,
   Kind extends string,
 >(
   context: SaveContext,
-  kind: ObjectKind<Input, Spec, Ids>,
+  kind: ObjectKind<Input, Spec>,
   success: Kind,
   input: Input,
   actor: Actor,
@@ -64,43 +65,58 @@ export async function save<
   return { kind: success, id, name, version };
 }
 
-interface Saved extends Identity {
-  changed: boolean;
+export interface SaveRequest<Spec> {
+  name: string;
+  ifVersion: number | null;
+  spec: Spec;
 }
 
-async function saveIn<Input, Spec extends object, Ids>(
+export interface Saved<Spec> extends Identity {
+  changed: boolean;
+  /** Null: it was created. */
+  before: (Spec & { version: number }) | null;
+  spec: Spec;
+}
+
+/** A save within a transaction that may have others. */
+export async function saveIn<Input, Spec extends object>(
   tx: Queryable,
-  kind: ObjectKind<Input, Spec, Ids>,
-  request: { name: string; ifVersion: number | null; spec: Spec },
+  kind: ObjectKind<Input, Spec>,
+  { name, ifVersion, spec: given }: SaveRequest<Spec>,
   actor: Actor,
-): Promise<Saved | NotFound | IllegalState> {
-  const { name, ifVersion, spec } = request;
+  reason: string | null = null,
+): Promise<Saved<Spec> | NotFound | IllegalState> {
   for (;;) {
     const stored = await lockByName(tx, kind.noun, name);
     const version = stored?.version ?? 0;
     if (ifVersion !== null && ifVersion !== version)
       return versionDiffers(kind.noun, name, version, ifVersion);
-    const ids = await kind.resolve(tx, spec);
-    if (isNotFound(ids)) return ids;
-    const before = stored ? await kind.read(tx, stored.id) : null;
-    if (stored && before && digest(before).equals(digest(spec))) return { ...stored, name, changed: false };
+    const idOf = await findReferences(tx, kind.references(given));
+    if (isNotFound(idOf)) return idOf;
+    const current = stored ? await kind.read(tx, stored.id) : null;
+    const before = current && { ...current, version };
+    const spec = kind.keep?.(given, current) ?? given;
+    if (stored && current && isSame(current, spec)) return { ...stored, name, changed: false, before, spec };
 
     const object: Identity = { id: stored?.id ?? newUuid(), name, version: version + 1 };
-    const columns = kind.columns(spec, ids);
+    const columns = kind.columns(spec, idOf);
     // Another save, or a seed, may create the name at the same moment: then this one sees what it made.
     if (stored) await updateRow(tx, kind.noun, object, columns);
     else if (!(await insertRow(tx, kind.noun, object, columns))) continue;
-    await kind.writeParts?.(tx, object, spec, ids, before);
+    await kind.writeParts?.(tx, object, spec, idOf, current);
     await appendAudit(tx, {
       actor,
       action: `${kind.noun}.save`,
       target: name,
-      before: before && { ...before, version },
+      before,
       after: { ...spec, version: object.version },
+      reason,
     });
-    return { ...object, changed: true };
+    return { ...object, changed: true, before, spec };
   }
 }
+
+export const isSame = (before: object, after: object): boolean => digest(before).equals(digest(after));
 
 async function insertRow(
   tx: Queryable,

@@ -1,0 +1,76 @@
+import type { Queryable } from '../../db/pool.ts';
+import type { Noun } from '../rows.ts';
+import { manifestNouns } from './kinds.ts';
+
+export interface StoredObject {
+  id: string;
+  name: string;
+  version: number;
+  /** Paused, or not enabled. */
+  isOff: boolean;
+}
+export type StoredObjects = Readonly<Record<Noun, ReadonlyMap<string, StoredObject>>>;
+
+const isOff: Readonly<Record<Noun, string>> = {
+  throttle: 'false',
+  pool: 'false',
+  queue: 'paused',
+  agent: 'paused',
+  job: 'not enabled',
+  route: 'not enabled',
+};
+
+/** Everything that is configured, by kind and name. */
+export async function readStoredObjects(tx: Queryable): Promise<StoredObjects> {
+  const { rows } = await tx.query<StoredObject & { noun: Noun }>({
+    text: manifestNouns
+      .map(
+        (noun) =>
+          `select '${noun}' as noun, id, name, version, ${isOff[noun]} as "isOff" from runplane.${noun}s`,
+      )
+      .join(' union all '),
+  });
+  const objects = Object.fromEntries(
+    manifestNouns.map((noun) => [noun, new Map<string, StoredObject>()]),
+  ) as Record<Noun, Map<string, StoredObject>>;
+  for (const { noun, ...object } of rows) objects[noun].set(object.name, object);
+  return objects;
+}
+
+/** Any number, as long as all that apply a manifest use the same. */
+const applyLock = 7_241_905_114n;
+
+/** One manifest after the other: each finds what it does not change as the other left it. */
+export async function waitForOtherManifests(tx: Queryable): Promise<void> {
+  await tx.query({ text: 'select pg_advisory_xact_lock($1)', values: [applyLock] });
+}
+
+/**
+ * Locks what will be changed against others who change it, and against claims, in the order in which those lock: agents,
+ * then throttles, also those that an agent leaves or joins, each by id; then what claims do not lock.
+ */
+export async function lockObjects(
+  tx: Queryable,
+  ids: ReadonlyMap<Noun, readonly string[]>,
+  joinedThrottles: readonly string[],
+): Promise<void> {
+  const agents = ids.get('agent') ?? [];
+  await lockRows(tx, 'agent', agents);
+  await tx.query({
+    text: `select from runplane.throttles t
+            where t.id = any($1::uuid[]) or t.name = any($2)
+               or t.id in (select x.throttle_id from runplane.agent_throttles x where x.agent_id = any($3::uuid[]))
+            order by t.id for no key update`,
+    values: [ids.get('throttle') ?? [], joinedThrottles, agents],
+  });
+  for (const noun of ['pool', 'queue', 'job', 'route'] as const)
+    await lockRows(tx, noun, ids.get(noun) ?? []);
+}
+
+async function lockRows(tx: Queryable, noun: Noun, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return;
+  await tx.query({
+    text: `select from runplane.${noun}s where id = any($1::uuid[]) order by id for no key update`,
+    values: [ids],
+  });
+}
