@@ -20,7 +20,7 @@ export interface ReadManifest {
   misshapen: MisshapenEntry[];
   faults: Fault[];
   /** Where in the text a problem of an entry is. */
-  locate(problem: ManifestProblem): Fault;
+  locate: (problem: ManifestProblem) => Fault;
 }
 
 const sections = new Map<string, Noun>(manifestNouns.map((noun) => [`${noun}s`, noun]));
