@@ -16,6 +16,8 @@ interface SnapshotOptions extends Place {
   queue: 'runplane' | 'floor';
   /** That always wait. */
   backlog: number;
+  /** That were claimed before and go on all the time. */
+  long: number;
   beforeSeconds: number;
   heldSeconds: number;
   afterSeconds: number;
@@ -50,6 +52,7 @@ async function prepare(url: string, { queue, backlog }: SnapshotOptions): Promis
 async function measure(options: SnapshotOptions): Promise<void> {
   const url = await createDatabase(options.server, options.database);
   const claimer = await prepare(url, options);
+  if (options.long > 0) await claimer.claim(options.long);
   let completed = 0;
   let stopped = false;
   const caller = async (): Promise<void> => {
@@ -116,8 +119,12 @@ async function main(): Promise<void> {
       ratios: 'to the first',
       rounds: Number(process.env.BENCH_ROUNDS ?? 1),
       subjects: [
-        { label: 'raw SQL floor', options: { queue: 'floor', ...options } },
-        { label: 'Runplane, 8 agents with limits', options: { queue: 'runplane', ...options } },
+        { label: 'raw SQL floor', options: { queue: 'floor', long: 0, ...options } },
+        { label: 'Runplane, 8 agents with limits', options: { queue: 'runplane', long: 0, ...options } },
+        {
+          label: 'the same, and 32 attempts that go on',
+          options: { queue: 'runplane', long: 32, ...options },
+        },
       ],
     },
   ]);

@@ -43,17 +43,36 @@ $$;
 --> statement-breakpoint
 -- Moves the starts of scans past what is dead; the caller holds the agents' locks, so nobody else claims of them meanwhile.
 --
--- Leases: later claims draw higher numbers, so the lowest live one bounds all that will ever be.
+-- Leases: later claims draw higher numbers, so the lowest live one bounds all that will ever be. Attempts that take long
+-- would keep counts at all that ended since they began: when many others were claimed meanwhile they draw new numbers, in
+-- the order of the old ones. Who ends one at this moment is not waited for.
 -- Ready tasks: what becomes ready gets a turn after the one that its lane is at. So all that come later are after a turn
 -- that a lane was seen at, but for those of transactions that were under way then; when these are over, the first task
 -- that is visible up to that turn is the first that will ever be. A task that keeps its turn while its serial key is
 -- held could come back before; while an agent has such tasks its start stays where it is, which is before all of theirs.
 CREATE FUNCTION runplane.advance_scans(p_agents uuid[], p_now timestamptz) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  v_drawn bigint;
 BEGIN
   IF NOT EXISTS (
     SELECT FROM unnest(p_agents) a(id) LEFT JOIN runplane.scan_starts s ON s.agent_id = a.id
      WHERE s.changed_at > p_now - interval '250 ms' IS NOT TRUE) THEN RETURN; END IF;
+
+  SELECT q.last_value INTO v_drawn FROM runplane.claim_order q;
+  WITH moved AS MATERIALIZED (
+    SELECT o.attempt_id, nextval('runplane.claim_order') AS claim_seq
+      FROM runplane.scan_starts s
+     CROSS JOIN LATERAL (
+       SELECT 5000 + 20 * count(*) AS distance FROM runplane.leases x WHERE x.agent_id = s.agent_id AND x.claim_seq >= s.lease_from) k
+     CROSS JOIN LATERAL (
+       SELECT x.attempt_id FROM runplane.leases x
+        WHERE x.agent_id = s.agent_id AND x.claim_seq >= s.lease_from AND x.claim_seq < v_drawn - k.distance / 2 AND s.lease_from < v_drawn - k.distance
+        ORDER BY x.claim_seq FOR UPDATE SKIP LOCKED) o
+     WHERE s.agent_id = ANY (p_agents) AND s.lease_from < v_drawn - 5000 AND s.changed_at <= p_now - interval '250 ms')
+  UPDATE runplane.leases l SET claim_seq = (SELECT m.claim_seq FROM moved m WHERE m.attempt_id = l.attempt_id)
+   WHERE l.attempt_id = ANY (ARRAY(SELECT m.attempt_id FROM moved m));
+
   INSERT INTO runplane.scan_starts AS s (agent_id, lease_from, priority_key, turn, rank, next_priority_key, next_turn, next_xid, changed_at)
   SELECT a.id, coalesce(l.claim_seq, nextval('runplane.claim_order')),
          CASE WHEN k.holds THEN o.next_priority_key ELSE o.priority_key END,

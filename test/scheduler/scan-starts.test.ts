@@ -67,6 +67,29 @@ describe('claims begin to look', () => {
     expect((await scanStart()).leaseFrom).toBeGreaterThanOrEqual(leaseFrom + claimed.length);
   });
 
+  it('behind what is over though an attempt goes on that began before, in the order of its claim', async () => {
+    await launch(1000);
+    const long = await plane.claim(['a'], 3);
+    await pass();
+    await plane.rows(`select setval('runplane.claim_order', 6000)`);
+    const [recent] = await claimSlowly(1);
+    const numbers = (): Promise<{ attemptId: string; claimSeq: number }[]> =>
+      plane.rows(
+        'select attempt_id as "attemptId", claim_seq::int as "claimSeq" from runplane.leases order by claim_seq',
+      );
+    expect((await numbers()).map(({ attemptId }) => attemptId)).toEqual(
+      [...long, recent].map((one) => one?.attemptId),
+    );
+    await claimSlowly(1);
+    expect((await scanStart()).leaseFrom).toBeGreaterThan(5000);
+    await plane.agent('a', { maxConcurrentTasks: 5 });
+    expect(await plane.claim(['a'], 10)).toHaveLength(0);
+    expect(await plane.report(long[0] as Assignment, { status: 'COMPLETED' })).toMatchObject({
+      outcome: 'APPLIED',
+    });
+    expect(await plane.claim(['a'], 10)).toHaveLength(1);
+  });
+
   it('never behind a task that a transaction made ready which takes longer than many claims', async () => {
     await launch(40, { customer: 'many' });
     await claimSlowly(2);
@@ -148,5 +171,5 @@ describe('claims begin to look', () => {
       worker(),
     ]);
     expect(completed).toBe(launched);
-  });
+  }, 120_000);
 });
