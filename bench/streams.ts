@@ -1,5 +1,7 @@
 import http from 'node:http';
 import { fileURLToPath } from 'node:url';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { buildSchema, parse } from 'graphql';
 import { createHandler } from 'graphql-sse/lib/use/http';
 import { Repeater } from 'graphql-yoga';
@@ -7,14 +9,17 @@ import { startApp } from '../src/app.ts';
 import { readConfig } from '../src/config.ts';
 import {
   answer,
+  asked,
+  type Comparison,
   compareAll,
+  type Figure,
   measureOptions,
   median,
   type Place,
   percentile,
   rounds,
 } from './support/compare.ts';
-import { launch, prepareProduct, startProduct } from './support/product.ts';
+import { launch, prepareProduct, silent, startProduct } from './support/product.ts';
 import { createDatabase } from './support/server.ts';
 import { startWatchers } from './support/watchers.ts';
 
@@ -27,12 +32,6 @@ interface StreamsOptions extends Place {
 
 const fields = 'id sequence at taskId runId job step agent fromStatus toStatus';
 const query = `subscription { taskStatusChanged { cursor caughtUp changes { ${fields} } } }`;
-const quiet = {
-  info: () => {},
-  warn: () => {},
-  error: (details: object, text: string) => console.error(text, details),
-};
-
 interface Published {
   url: string;
   publish(): Promise<void>;
@@ -44,7 +43,7 @@ async function serveProduct(server: string, database: string): Promise<Published
   const url = await createDatabase(server, database);
   await prepareProduct(url, { slots: null, throttled: false });
   const settings = { RUNPLANE_PORT: '0', RUNPLANE_ROLES: 'api', DATABASE_URL: url, LOG_LEVEL: 'error' };
-  const app = await startApp({ config: readConfig(settings), log: quiet, onProgress: () => {} });
+  const app = await startApp({ config: readConfig(settings), log: silent, onProgress: () => {} });
   const services = await startProduct(url, null);
   return {
     url: `${app.url}/graphql`,
@@ -115,9 +114,9 @@ async function serveLibrary(): Promise<Published> {
 
 async function measure({ by, streams, events, server, database }: StreamsOptions): Promise<void> {
   const served = by === 'runplane' ? await serveProduct(server, database) : await serveLibrary();
-  const before = process.memoryUsage().rss;
+  const before = residentMemory();
   const watchers = await startWatchers({ url: served.url, query, streams, marker: '"changes":[{' });
-  const open = process.memoryUsage().rss;
+  const open = residentMemory();
   const waits: number[] = [];
   const one = async (): Promise<void> => {
     await served.publish();
@@ -133,8 +132,8 @@ async function measure({ by, streams, events, server, database }: StreamsOptions
   const seconds = (performance.now() - start) / 1000;
   const { user, system } = process.cpuUsage(cpu);
   answer({
-    processorMicroseconds: (user + system) / (streams * events),
     messagesPerSecond: (streams * events) / seconds,
+    processorMicroseconds: (user + system) / (streams * events),
     allToldMs: median(waits),
     allToldP99Ms: percentile(waits, 99),
     kilobytesAStream: (open - before) / streams / 1024,
@@ -143,28 +142,42 @@ async function measure({ by, streams, events, server, database }: StreamsOptions
   await served.stop();
 }
 
+/** Without what a collection of garbage would free. */
+function residentMemory(): number {
+  setFlagsFromString('--expose-gc');
+  (runInNewContext('gc') as () => void)();
+  return process.memoryUsage.rss();
+}
+
 async function main(): Promise<void> {
   const given = measureOptions<StreamsOptions>();
   if (given) return measure(given);
-  const streams = Number(process.env.BENCH_STREAMS ?? 1000);
-  const events = Number(process.env.BENCH_EVENTS ?? 100);
-  await compareAll(fileURLToPath(import.meta.url), [
-    {
-      title: `${events} events, one at a time, to ${streams} streams`,
-      figures: [
-        { name: 'messagesPerSecond', unit: 'messages/s' },
-        { name: 'allToldMs', unit: 'ms from the commit until all are told, median' },
-        { name: 'allToldP99Ms', unit: 'ms from the commit until all are told, 99th percentile' },
-        { name: 'kilobytesAStream', unit: 'kB of resident memory a stream' },
-      ],
-      ratios: 'to the first',
-      rounds,
-      subjects: [
-        { label: 'graphql-sse, from memory', options: { by: 'graphql-sse', streams, events } },
-        { label: 'Runplane, from Postgres', options: { by: 'runplane', streams, events } },
-      ],
-    },
-  ]);
+  const comparison = (streams: number, events: number, figures: readonly Figure[]): Comparison => ({
+    title: `${events} events, one at a time, to ${streams} streams`,
+    figures,
+    ratios: 'to the first',
+    rounds,
+    subjects: [
+      { label: 'graphql-sse, from memory', options: { by: 'graphql-sse', streams, events } },
+      { label: 'Runplane, from Postgres', options: { by: 'runplane', streams, events } },
+    ],
+  });
+  const comparisons = {
+    fanout: comparison(Number(process.env.BENCH_STREAMS ?? 1000), Number(process.env.BENCH_EVENTS ?? 100), [
+      { name: 'messagesPerSecond', unit: 'messages/s' },
+      { name: 'processorMicroseconds', unit: "µs of the server's processor time a message" },
+      { name: 'allToldMs', unit: 'ms from the commit until all are told, median' },
+      { name: 'allToldP99Ms', unit: 'ms from the commit until all are told, 99th percentile' },
+    ]),
+    memory: comparison(Number(process.env.BENCH_OPEN_STREAMS ?? 10_000), 5, [
+      { name: 'kilobytesAStream', unit: 'kB of resident memory a stream' },
+    ]),
+  };
+  const wanted = Object.entries(comparisons).filter(([name]) => asked.wants(name));
+  await compareAll(
+    fileURLToPath(import.meta.url),
+    wanted.map(([, each]) => each),
+  );
 }
 
 await main();

@@ -10,6 +10,9 @@ const timeouts = { statement: 30_000, lock: 5_000, idleInTransaction: 30_000 };
 /** What a server has when its configuration does not say otherwise. */
 const shippedConnections = 10;
 const actor = { name: 'bench', requestId: null };
+const warn = (fields: object, message: string): void => console.error(message, fields);
+/** Only faults are told. */
+export const silent = { info: () => {}, warn: () => {}, error: warn };
 
 export interface ProductOptions {
   /** Slots of the pool that executes the jobs; null leaves what is shipped. */
@@ -68,7 +71,6 @@ export async function prepareAgents(
 
 /** All services of one process; without a handler it executes nothing. */
 export async function startProduct(url: string, handler: InlineHandler | null): Promise<Services> {
-  const warn = (fields: object, message: string): void => console.error(message, fields);
   return startServices({
     database: { connectionString: url, maxConnections: shippedConnections, timeouts, ownSessions: true },
     listenUrl: url,

@@ -9,17 +9,20 @@ import { fileURLToPath } from 'node:url';
  */
 
 export interface Watchers {
-  /** Settles when every stream was told of the next event. */
+  /** Settles when the next round is told, of which the options say how much it is. */
   told(): Promise<void>;
   stop(): void;
 }
 
-/** An event of a stream is told when this stands in it: greetings and keep-alives are none. */
 export interface WatchOptions {
   url: string;
+  /** {n} in it is the number of the stream. */
   query: string;
   streams: number;
+  /** Something is told where this stands in a stream: greetings and keep-alives have it not. */
   marker: string;
+  /** So many make a round; default: one for each stream. */
+  round?: number;
 }
 
 export async function startWatchers(options: WatchOptions): Promise<Watchers> {
@@ -42,21 +45,14 @@ export async function startWatchers(options: WatchOptions): Promise<Watchers> {
 const say = (word: string): void => void process.stdout.write(`${word}\n`);
 
 /** Over plain sockets, and counting bytes: what reads costs a core less than what it measures. */
-async function watch({ url, query, streams, marker }: WatchOptions): Promise<void> {
-  const { hostname, port, pathname } = new URL(url);
-  const body = JSON.stringify({ query });
-  const head = [
-    `POST ${pathname} HTTP/1.1`,
-    `host: ${hostname}:${port}`,
-    'content-type: application/json',
-    'accept: text/event-stream',
-    `content-length: ${Buffer.byteLength(body)}`,
-  ].join('\r\n');
+async function watch({ url, query, streams, marker, round = streams }: WatchOptions): Promise<void> {
+  const { hostname, port } = new URL(url);
   const wanted = Buffer.from(marker);
   let told = 0;
-  const open = (): Promise<void> =>
+  const open = (n: number): Promise<void> =>
     new Promise((resolve, reject) => {
-      const socket = connect(Number(port), hostname, () => socket.write(`${head}\r\n\r\n${body}`));
+      const request = requestText(new URL(url), query.replaceAll('{n}', String(n)));
+      const socket = connect(Number(port), hostname, () => socket.write(request));
       socket.on('error', reject);
       let rest: Buffer = Buffer.alloc(0);
       socket.once('data', (first) => {
@@ -67,18 +63,30 @@ async function watch({ url, query, streams, marker }: WatchOptions): Promise<voi
         const text = rest.length === 0 ? bytes : Buffer.concat([rest, bytes]);
         for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + wanted.length)) {
           told++;
-          if (told % streams === 0) say('told');
+          if (told % round === 0) say('told');
         }
         // What may be the first part of one that goes on; the last byte of a frame is none.
         rest = text.at(-1) === lineFeed ? Buffer.alloc(0) : text.subarray(1 - wanted.length);
       });
     });
-  for (let left = streams; left > 0; left -= 50)
-    await Promise.all(Array.from({ length: Math.min(left, 50) }, open));
+  for (let n = 0; n < streams; n += 50)
+    await Promise.all(Array.from({ length: Math.min(streams - n, 50) }, (_, i) => open(n + i)));
   say('open');
 }
 
 const lineFeed = 0x0a;
+
+function requestText({ host, pathname }: URL, query: string): string {
+  const body = JSON.stringify({ query });
+  const head = [
+    `POST ${pathname} HTTP/1.1`,
+    `host: ${host}`,
+    'content-type: application/json',
+    'accept: text/event-stream',
+    `content-length: ${Buffer.byteLength(body)}`,
+  ];
+  return `${head.join('\r\n')}\r\n\r\n${body}`;
+}
 
 if (process.argv[1] === fileURLToPath(import.meta.url))
   await watch(JSON.parse(process.argv[2] ?? '') as WatchOptions);

@@ -1,4 +1,5 @@
-import type { Queryable } from '../db/pool.ts';
+import type { Database } from '../db/pool.ts';
+import { transactionByKey } from '../db/transaction.ts';
 import { changeUuid } from '../domain/ids.ts';
 import type { LogPage, Position } from './cursor.ts';
 
@@ -32,14 +33,17 @@ export interface LoggedChange {
 const details = `
 c.xid::text as xid, c.id as number, c.sequence, c.at, c.run_id as "runId", c.task_id as "taskId", c.from_status as "fromStatus",
 c.to_status as "toStatus", c.attempt_id as "attemptId", c.attempt_number as "attemptNumber", c.error_code as "errorCode", c.reason,
-j.name as job, t.step, a.name as agent, q.name as queue, r.customer, coalesce(t.labels, r.labels) as labels, r.correlation_id as "correlationId",
+r.job, t.step, t.agent, t.queue, r.customer, coalesce(t.labels, r.labels) as labels, r.correlation_id as "correlationId",
 r.idempotency_key as "idempotencyKey", coalesce(t.created_at, r.created_at) as "createdAt"`;
+// Looked up for each entry by its keys: joined, the log would be read as all of the runs and tasks that there are.
 const joins = `
-join runplane.runs r on r.id = c.run_id
-join runplane.jobs j on j.id = r.job_id
-left join runplane.tasks t on t.id = c.task_id
-left join runplane.agents a on a.id = t.agent_id
-left join runplane.queues q on q.id = a.queue_id`;
+cross join lateral (
+  select r.customer, r.labels, r.correlation_id, r.idempotency_key, r.created_at, j.name as job
+    from runplane.runs r join runplane.jobs j on j.id = r.job_id where r.id = c.run_id offset 0) r
+left join lateral (
+  select t.step, t.labels, t.created_at, a.name as agent, q.name as queue
+    from runplane.tasks t join runplane.agents a on a.id = t.agent_id left join runplane.queues q on q.id = a.queue_id
+   where t.id = c.task_id offset 0) t on true`;
 
 /** Everything that became visible since a snapshot, whatever order its transactions committed in. */
 const sinceSql = `
@@ -69,7 +73,7 @@ last as materialized (select p.xid, p.id, (select max(seen_before) from page) as
 pulled as (
   select c.* from last l cross join lateral (
     select e.* from runplane.change_log e where (e.xid, e.id) > (l.xid, l.id) and e.xid < l.seen and pg_visible_in_snapshot(e.xid, $3::pg_snapshot)
-       and ((e.xid, e.id) > ($1::xid8, $2::bigint) or e.xid = any($5::xid8[]))) c
+       and ((e.xid, e.id) > ($1::xid8, $2::bigint) or e.xid = any($5::xid8[])) offset 0) c
    where exists (select from page p where p.run_id = c.run_id and p.task_id is not distinct from c.task_id and p.sequence > c.sequence))
 select x.*, i.log_deleted_xid::text as "deletedXid", i.log_deleted_id as "deletedNumber"
   from runplane.installation i left join lateral (
@@ -81,14 +85,16 @@ const withId = (row: Omit<LoggedChange, 'id'>): LoggedChange => ({ ...row, id: c
 
 /** What committed since a snapshot, and the snapshot up to which that goes. */
 export async function readSince(
-  db: Queryable,
+  db: Database,
   snapshot: string,
 ): Promise<{ snapshot: string; entries: LoggedChange[] }> {
-  const { rows } = await db.query<LoggedChange & { snapshot: string }>({
-    name: 'changes-since',
-    text: sinceSql,
-    values: [snapshot],
-  });
+  const { rows } = await transactionByKey(db, (tx) =>
+    tx.query<LoggedChange & { snapshot: string }>({
+      name: 'changes-since',
+      text: sinceSql,
+      values: [snapshot],
+    }),
+  );
   return {
     snapshot: rows[0]?.snapshot ?? snapshot,
     entries: rows.filter((row) => row.number !== null).map(withId),
@@ -106,16 +112,18 @@ type PageRow = LoggedChange & {
 
 /** The next changes after a position, as a snapshot sees them. */
 export async function readPage(
-  db: Queryable,
+  db: Database,
   after: Position,
   snapshot: string,
   limit: number,
 ): Promise<LogPage<LoggedChange>> {
-  const { rows } = await db.query<PageRow>({
-    name: 'changes-page',
-    text: pageSql,
-    values: [after.xid.toString(), after.id, snapshot, limit, (after.open ?? []).map(String)],
-  });
+  const { rows } = await transactionByKey(db, (tx) =>
+    tx.query<PageRow>({
+      name: 'changes-page',
+      text: pageSql,
+      values: [after.xid.toString(), after.id, snapshot, limit, (after.open ?? []).map(String)],
+    }),
+  );
   const [first] = rows;
   return {
     entries: rows.filter((row) => row.number !== null).map(withId),

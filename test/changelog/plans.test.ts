@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Changes, TaskChange } from '../../src/changelog/types.ts';
 import {
   deleteOldEvents,
   findRunsOfOldEvents,
@@ -6,6 +7,7 @@ import {
 import { createRead } from '../../src/read/read.ts';
 import { ControlPlane } from '../support/control-plane.ts';
 import { createTestDatabase } from '../support/database.ts';
+import { readyTasks } from '../support/many-tasks.sql.ts';
 import { collectPlans, fullReads, type ShownPlan, showPlans } from '../support/plans.ts';
 
 /** Tables of which there is much here. */
@@ -78,5 +80,57 @@ describe.skipIf(process.env.TEST_POOLER_URL !== undefined)('however much others 
     ])
       expect(seen).toContain(part);
     expect([...new Set(plans.flatMap((plan) => fullReads(plan, large)))]).toEqual([]);
+  });
+});
+
+/** Plans are kept, so it counts how they were made: in a new installation, or one whose past was deleted. */
+describe.skipIf(process.env.TEST_POOLER_URL !== undefined)('planned while nothing was there', () => {
+  let plans: ShownPlan[] = [];
+  let plane: ControlPlane;
+
+  beforeAll(async () => {
+    const database = await createTestDatabase();
+    await showPlans(database);
+    plane = await ControlPlane.start({ database });
+    plans = collectPlans(plane);
+    await plane.agent('a');
+    await plane.job('a', ['a']);
+    await plane.rows('vacuum analyze');
+  });
+  afterAll(async () => {
+    await plane.services.stop();
+    await plane.database.drop();
+  });
+
+  test('streams and pages look up what their entries are about, and find these by their place in the log', async () => {
+    const { changeLog, signal } = plane.services;
+    const start = await changeLog.currentCursor();
+    const readAll = async (): Promise<void> => {
+      await changeLog.taskChangePage({}, { after: start, first: 200, waitMs: 0 });
+      const stream = changeLog.taskChanges({}, start);
+      await stream.next();
+      const runId = await plane.launch('a');
+      let seen: string[] = [];
+      while (!seen.includes(runId)) {
+        const { changes } = (await stream.next()).value as Changes<TaskChange>;
+        seen = changes.map((change) => change.runId);
+      }
+      await stream.return?.();
+      const events = await changeLog.attemptEvents({ runId }, start);
+      await events.next();
+      signal.changed('attemptEvents');
+      await events.return?.();
+    };
+    for (let repeat = 0; repeat < 8; repeat++) await readAll();
+    for (const statement of readyTasks({ agents: ['a'], count: 2_000, priority: 0 }))
+      await plane.rows(statement);
+    plans.length = 0;
+    for (let repeat = 0; repeat < 3; repeat++) await readAll();
+    const seen = plans.map(({ query }) => query).join('\n');
+    for (const part of ['s.now::text as snapshot, x.* from snapshot', 'e.run_id = $6', 'log_deleted_xid'])
+      expect(seen).toContain(part);
+    const read = new Set(['runs', 'tasks', 'change_log', 'attempt_events']);
+    const ofTheLog = plans.filter(({ query }) => query.includes('pg_visible_in_snapshot'));
+    expect([...new Set(ofTheLog.flatMap((plan) => fullReads(plan, read)))]).toEqual([]);
   });
 });

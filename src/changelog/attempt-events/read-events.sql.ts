@@ -1,4 +1,5 @@
-import type { Queryable } from '../../db/pool.ts';
+import type { Database } from '../../db/pool.ts';
+import { transactionByKey } from '../../db/transaction.ts';
 import { limits } from '../../domain/limits.ts';
 import type { LogPage, Position } from '../cursor.ts';
 import type { AttemptEvent } from '../types.ts';
@@ -52,7 +53,7 @@ pulled as (
   select c.* from last l cross join lateral (
     select e.*, 0 from runplane.attempt_events e
      where e.${key} = $6 and ($7::uuid is null or e.attempt_id = $7) and (e.xid, e.id) > (l.xid, l.id) and e.xid < l.seen
-       and pg_visible_in_snapshot(e.xid, $3::pg_snapshot) and ((e.xid, e.id) > ($1::xid8, $2::bigint) or e.xid = any($5::xid8[]))) c
+       and pg_visible_in_snapshot(e.xid, $3::pg_snapshot) and ((e.xid, e.id) > ($1::xid8, $2::bigint) or e.xid = any($5::xid8[])) offset 0) c
    where exists (select from page p where p.attempt_id = c.attempt_id and p.sequence > c.sequence))
 select x.*, d.xid::text as "deletedXid" from (select (select r.events_deleted_xid from runplane.runs r where r.id = $8) as xid) d
   left join lateral (
@@ -65,7 +66,7 @@ const pageOfTaskSql = pageSql('task_id');
 
 /** What committed since a snapshot, and the snapshot up to which that goes. */
 export async function readEventsSince(
-  db: Queryable,
+  db: Database,
   snapshot: string,
   scopes: Iterable<EventScope>,
 ): Promise<{ snapshot: string; entries: LoggedEvent[] }> {
@@ -75,11 +76,13 @@ export async function readEventsSince(
     if (taskId === null) runs.add(runId);
     else tasks.add(taskId);
   }
-  const { rows } = await db.query<LoggedEvent & { snapshot: string }>({
-    name: 'attempt-events-since',
-    text: sinceSql,
-    values: [snapshot, [...runs], [...tasks]],
-  });
+  const { rows } = await transactionByKey(db, (tx) =>
+    tx.query<LoggedEvent & { snapshot: string }>({
+      name: 'attempt-events-since',
+      text: sinceSql,
+      values: [snapshot, [...runs], [...tasks]],
+    }),
+  );
   return { snapshot: rows[0]?.snapshot ?? snapshot, entries: rows.filter((row) => row.number !== null) };
 }
 
@@ -95,17 +98,19 @@ const pageSize = 200;
 
 /** The next events after a position, as a snapshot sees them. */
 export async function readEventPage(
-  db: Queryable,
+  db: Database,
   { runId, taskId, attemptId }: EventScope,
   after: Position,
   snapshot: string,
 ): Promise<LogPage<LoggedEvent>> {
   const position = [after.xid.toString(), after.id, snapshot, pageSize, (after.open ?? []).map(String)];
-  const { rows } = await db.query<PageRow>({
-    name: taskId === null ? 'attempt-events-of-run' : 'attempt-events-of-task',
-    text: taskId === null ? pageOfRunSql : pageOfTaskSql,
-    values: [...position, taskId ?? runId, attemptId, runId],
-  });
+  const { rows } = await transactionByKey(db, (tx) =>
+    tx.query<PageRow>({
+      name: taskId === null ? 'attempt-events-of-run' : 'attempt-events-of-task',
+      text: taskId === null ? pageOfRunSql : pageOfTaskSql,
+      values: [...position, taskId ?? runId, attemptId, runId],
+    }),
+  );
   const [first] = rows;
   return {
     entries: rows.filter((row) => row.number !== null),

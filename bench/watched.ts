@@ -1,0 +1,107 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { startApp } from '../src/app.ts';
+import { readConfig } from '../src/config.ts';
+import { answer, compareAll, measureOptions, type Place, rounds } from './support/compare.ts';
+import { prepareProduct, silent } from './support/product.ts';
+import { createDatabase, settle } from './support/server.ts';
+import { startWatchers, type WatchOptions } from './support/watchers.ts';
+
+/** Jobs are launched and worked off by one process, while it tells everything that becomes of them to streams. */
+interface WatchedOptions extends Place {
+  watched: keyof typeof watching;
+  jobs: number;
+}
+
+/** Each task is created, claimed and completed. */
+const changesOfTask = 3;
+const streams = 100;
+const batch = 500;
+
+const changes = '{ cursor caughtUp changes { id sequence at taskId runId job step agent fromStatus toStatus } }';
+const watching = {
+  nobody: null,
+  shares: {
+    streams,
+    query: `subscription { taskStatusChanged(filter: { correlationId: "share-{n}" }) ${changes} }`,
+    told: 1,
+  },
+  everything: { streams: 10, query: `subscription { taskStatusChanged ${changes} }`, told: 10 },
+} as const;
+
+async function measure({ server, database, watched, jobs }: WatchedOptions): Promise<void> {
+  const url = await createDatabase(server, database);
+  await prepareProduct(url, { slots: 50, throttled: true });
+  await settle(url);
+  const app = await startApp({
+    config: readConfig({ DATABASE_URL: url, RUNPLANE_PORT: '0', LOG_LEVEL: 'error' }),
+    handlers: new Map([['noop', () => ({})]]),
+    log: silent,
+    onProgress: () => {},
+  });
+  const how = watching[watched];
+  const options = (query: string, told: number): Pick<WatchOptions, 'url' | 'query' | 'marker' | 'round'> => ({
+    url: `${app.url}/graphql`,
+    query,
+    marker: '"id":"chg_',
+    round: jobs * changesOfTask * told,
+  });
+  const watchers = how && (await startWatchers({ ...options(how.query, how.told), streams: how.streams }));
+
+  const cpu = process.cpuUsage();
+  const start = performance.now();
+  for (let first = 0; first < jobs; first += batch) {
+    const runs = Array.from({ length: Math.min(batch, jobs - first) }, (_, i) => ({
+      job: 'noop',
+      config: {},
+      correlationId: `share-${(first + i) % streams}`,
+    }));
+    const outcomes = await app.services.intake.launchRuns(runs);
+    if (outcomes.some(({ kind }) => kind !== 'LaunchRunSuccess')) throw new Error(JSON.stringify(outcomes[0]));
+  }
+  const unfinished = {
+    text: 'select exists (select from runplane.ready_tasks) or exists (select from runplane.leases) as left',
+  };
+  while ((await app.services.db.query<{ left: boolean }>(unfinished)).rows[0]?.left) await sleep(5);
+  const seconds = (performance.now() - start) / 1000;
+  const { user, system } = process.cpuUsage(cpu);
+  // Everything was told, or this waits for ever.
+  await watchers?.told();
+  const toldSeconds = (performance.now() - start) / 1000;
+  watchers?.stop();
+  await app.stop();
+  answer({
+    jobsPerSecond: jobs / seconds,
+    jobsToldPerSecond: jobs / toldSeconds,
+    processorMicroseconds: (user + system) / jobs,
+  });
+}
+
+async function main(): Promise<void> {
+  const given = measureOptions<WatchedOptions>();
+  if (given) return measure(given);
+  const jobs = Number(process.env.BENCH_JOBS ?? 20_000);
+  const subjects = (['nobody', 'shares', 'everything'] as const).map((watched) => {
+    const labels = {
+      nobody: 'nobody watches',
+      shares: `${streams} streams, each of its share of the runs`,
+      everything: `${watching.everything.streams} streams of everything`,
+    };
+    return { label: labels[watched], options: { watched, jobs } };
+  });
+  await compareAll(fileURLToPath(import.meta.url), [
+    {
+      title: `Launch ${jobs} jobs in batches and work them off, while streams tell of them`,
+      figures: [
+        { name: 'jobsPerSecond', unit: 'jobs/s' },
+        { name: 'jobsToldPerSecond', unit: 'jobs/s until all was told' },
+        { name: 'processorMicroseconds', unit: "µs of the server's processor time a job" },
+      ],
+      ratios: 'to the first',
+      rounds,
+      subjects,
+    },
+  ]);
+}
+
+await main();
