@@ -18,7 +18,8 @@ const changesOfTask = 3;
 const streams = 100;
 const batch = 500;
 
-const changes = '{ cursor caughtUp changes { id sequence at taskId runId job step agent fromStatus toStatus } }';
+const changes =
+  '{ cursor caughtUp changes { id sequence at taskId runId job step agent fromStatus toStatus } }';
 const watching = {
   nobody: null,
   shares: {
@@ -40,7 +41,10 @@ async function measure({ server, database, watched, jobs }: WatchedOptions): Pro
     onProgress: () => {},
   });
   const how = watching[watched];
-  const options = (query: string, told: number): Pick<WatchOptions, 'url' | 'query' | 'marker' | 'round'> => ({
+  const options = (
+    query: string,
+    told: number,
+  ): Pick<WatchOptions, 'url' | 'query' | 'marker' | 'round'> => ({
     url: `${app.url}/graphql`,
     query,
     marker: '"id":"chg_',
@@ -57,7 +61,8 @@ async function measure({ server, database, watched, jobs }: WatchedOptions): Pro
       correlationId: `share-${(first + i) % streams}`,
     }));
     const outcomes = await app.services.intake.launchRuns(runs);
-    if (outcomes.some(({ kind }) => kind !== 'LaunchRunSuccess')) throw new Error(JSON.stringify(outcomes[0]));
+    if (outcomes.some(({ kind }) => kind !== 'LaunchRunSuccess'))
+      throw new Error(JSON.stringify(outcomes[0]));
   }
   const unfinished = {
     text: 'select exists (select from runplane.ready_tasks) or exists (select from runplane.leases) as left',

@@ -20,6 +20,11 @@ export interface LogReaderOptions<Entry, Scope> {
   onError: (error: unknown) => void;
 }
 
+/** While much happens, what happens in this time is read and told together. */
+const signalledEveryMs = 20;
+/** Entries that are told together at most. */
+const partSize = 200;
+
 /** The one reader of a log in a process: feeds all subscribers from one statement, and reads only for them. */
 export class LogReader<Entry, Scope = null> {
   readonly #options: LogReaderOptions<Entry, Scope>;
@@ -28,6 +33,9 @@ export class LogReader<Entry, Scope = null> {
   #snapshot = '';
   #position: Position = logStart;
   #reading: Promise<void> | null = null;
+  /** When the log was read last. */
+  #readAt = Number.NEGATIVE_INFINITY;
+  #timer: NodeJS.Timeout | null = null;
   #again = false;
   #stopped = false;
   /** How often somebody joined. */
@@ -37,13 +45,12 @@ export class LogReader<Entry, Scope = null> {
   constructor(options: LogReaderOptions<Entry, Scope>) {
     this.#options = options;
     this.#groups = new InterestGroups(options.keysOf);
-    this.#unsubscribe = options.onSignal(() => {
-      if (this.#subscribers.size > 0) this.read().catch(options.onError);
-    });
+    this.#unsubscribe = options.onSignal(() => this.#readSoon());
   }
 
   stop(): void {
     this.#stopped = true;
+    if (this.#timer) clearTimeout(this.#timer);
     this.#unsubscribe();
     for (const subscriber of this.#subscribers.keys()) this.leave(subscriber);
   }
@@ -90,8 +97,20 @@ export class LogReader<Entry, Scope = null> {
     }
   }
 
+  #readSoon(): void {
+    if (this.#timer || this.#subscribers.size === 0) return;
+    const read = (): void => {
+      this.#timer = null;
+      this.read().catch(this.#options.onError);
+    };
+    const wait = this.#readAt + signalledEveryMs - performance.now();
+    if (wait > 0) this.#timer = setTimeout(read, wait);
+    else read();
+  }
+
   async #readOnce(): Promise<void> {
     this.#again = false;
+    this.#readAt = performance.now();
     const { db, readSince } = this.#options;
     const joined = this.#joined;
     try {
@@ -105,12 +124,34 @@ export class LogReader<Entry, Scope = null> {
         return;
       }
       this.#snapshot = snapshot;
-      this.#position = { xid: horizonOf(snapshot), id: 0 };
-      for (const [own, members] of this.#groups.concerned(entries))
-        for (const subscriber of members) subscriber.push(own);
+      await this.#push(entries, { xid: horizonOf(snapshot), id: 0 });
     } finally {
       this.#reading = null;
     }
+  }
+
+  /**
+   * Tells what was read, in parts that fit into a subscriber's buffer: between them those who keep up write. Nobody joins
+   * meanwhile, since who would waits for the end of the reading.
+   */
+  async #push(entries: readonly Entry[], position: Position): Promise<void> {
+    const before = this.#position;
+    let lists = [...this.#groups.concerned(entries)];
+    for (let first = 0; ; first += partSize) {
+      const rest = lists.filter(([own]) => own.length > first + partSize);
+      for (const list of lists) {
+        const [own, members] = list;
+        // The cursor of a message must not pass what is still to be told.
+        this.#position = rest.includes(list) ? before : position;
+        const part = own.length <= partSize ? own : own.slice(first, first + partSize);
+        for (const subscriber of members) subscriber.push(part);
+      }
+      if (rest.length === 0) break;
+      this.#position = before;
+      lists = rest;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    this.#position = position;
   }
 }
 

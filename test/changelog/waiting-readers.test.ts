@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { Changes, RunChange } from '../../src/changelog/types.ts';
 import { ControlPlane } from '../support/control-plane.ts';
 
 let plane: ControlPlane;
@@ -47,23 +48,32 @@ test('who waits is offered a message first; what it does not take comes as if it
   expect(how.asked).toBeGreaterThan(0);
 });
 
-test('more than a reader may be sent at once is offered to nobody, and comes in pages', async () => {
+test('much that commits together is offered in parts, whose cursors do not pass what is still to be told', async () => {
   const stream = open();
-  let largest = 0;
-  const offered: number[] = [];
-  stream.offerTo?.(({ changes }) => {
-    offered.push(changes.length);
+  const parts: { runIds: string[]; cursor: string }[] = [];
+  stream.offerTo?.(({ changes, cursor }) => {
+    parts.push({ runIds: changes.map(({ runId }) => runId), cursor });
     return true;
   });
   await stream.next();
+  const waiting = stream.next();
   await launchMany(600);
-  for (let seen = 0; seen < 600; ) {
-    const { changes } = (await stream.next()).value;
-    seen += changes.length + offered.splice(0).reduce((sum, length) => sum + length, 0);
-    largest = Math.max(largest, changes.length);
-  }
-  expect(largest).toBeLessThanOrEqual(256);
+  const seen = () => parts.flatMap(({ runIds }) => runIds);
+  await expect.poll(() => seen().length, { timeout: 10_000 }).toBe(600);
   await stream.return?.();
+  await waiting;
+  expect(Math.max(...parts.map(({ runIds }) => runIds.length))).toBeLessThanOrEqual(256);
+  for (const [i, { cursor }] of parts.entries()) {
+    const told = new Set(parts.slice(0, i + 1).flatMap(({ runIds }) => runIds));
+    const resumed = plane.services.changeLog.runChanges({}, cursor);
+    for (let caughtUp = false; !caughtUp; ) {
+      const { value } = (await resumed.next()) as IteratorYieldResult<Changes<RunChange>>;
+      for (const { runId } of value.changes) told.add(runId);
+      ({ caughtUp } = value);
+    }
+    await resumed.return?.();
+    expect(told.size).toBe(600);
+  }
 });
 
 test('a stream of runs that was told the last change without asking for it completes all the same', async () => {
