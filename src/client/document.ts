@@ -30,6 +30,22 @@ query ClientRunPage($filter: RunFilter, $after: Cursor, $waitSeconds: Float) {
   }
 }
 
+subscription ClientEvents($of: AttemptEventsOf!, $after: Cursor) {
+  batch: attemptEvents(of: $of, after: $after) {
+    cursor
+    caughtUp
+    changes: events {
+      id
+      sequence
+      attemptId
+      taskId
+      type
+      at
+      data
+    }
+  }
+}
+
 query ClientUnfinishedRuns($ids: [ID!]!) {
   runs(filter: { ids: $ids, statuses: [QUEUED, RUNNING, CANCELLING] }, first: 1) {
     nodes {

@@ -1,14 +1,18 @@
 /** For programs that use a Runplane server, in Node and in browsers. */
 import { openWatch } from './open-watch.ts';
+import { events, runs, tasks } from './subjects.ts';
 import type {
+  AttemptEvent,
+  AttemptEventsOf,
   Batch,
+  EventBatch,
+  EventWatchOptions,
   RunChangeFilter,
   RunStatusChange,
   TaskChangeFilter,
   TaskStatusChange,
   WatchOptions,
 } from './types.ts';
-import { runs, tasks } from './watch.ts';
 
 export * from './types.ts';
 
@@ -24,3 +28,26 @@ export const watchTaskChanges = (
 export const watchRunChanges = (
   options: WatchOptions<RunChangeFilter>,
 ): AsyncIterableIterator<Batch<RunStatusChange>> => openWatch(runs, options);
+
+/**
+ * Follows what agents tell of their progress. It ends with the run, task or attempt, and at once when there is none. There are
+ * no pages of events: while the stream does not get through, it is stale.
+ */
+export function watchAttemptEvents({ of, ...options }: EventWatchOptions): AsyncIterableIterator<EventBatch> {
+  const batches = openWatch<AttemptEvent, AttemptEventsOf>(events, { ...options, filter: of });
+  const told = (next: IteratorResult<Batch<AttemptEvent>>): IteratorResult<EventBatch> => {
+    if (next.done) return next;
+    const { cursor, caughtUp, changes } = next.value;
+    return { done: false, value: { cursor, caughtUp, events: changes } };
+  };
+  return {
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+    next: async () => told(await batches.next()),
+    return: async () => {
+      await batches.return?.();
+      return { done: true, value: undefined };
+    },
+  };
+}

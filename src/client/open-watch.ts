@@ -1,7 +1,8 @@
 import { Server } from './server.ts';
+import type { Subject } from './subjects.ts';
 import { defaultTiming, type Timing } from './timing.ts';
 import type { Batch, WatchOptions } from './types.ts';
-import { type Subject, Watch } from './watch.ts';
+import { Watch } from './watch.ts';
 
 /** A watch as an iterator that can be left at any time, also while it waits. */
 export function openWatch<Change extends { id: string }, Filter>(

@@ -57,6 +57,34 @@ export interface Batch<Change> {
   changes: Change[];
 }
 
+/** What an agent told of its progress; docs/attempt-events.md has the types and the shapes of their data. */
+export interface AttemptEvent {
+  /** The event, aev_…: the same whenever it is sent again. */
+  id: string;
+  /** Its number among the events of its attempt: 1, 2, 3 … without gaps. */
+  sequence: number;
+  attemptId: string;
+  taskId: string;
+  type: string;
+  /** When it happened, in ISO 8601. */
+  at: string;
+  /** Null without PAYLOAD_READ. */
+  data: unknown;
+}
+
+/** Whose events: of all attempts of a run or task, or of one attempt. */
+export type AttemptEventsOf = { runId: string } | { taskId: string } | { attemptId: string };
+
+/** Events that come together; often none, and then it only moves the cursor on. */
+export interface EventBatch {
+  /** A new watch goes on after it. Store it when the events are handled. */
+  cursor: string;
+  /** What was before the watch began is through. */
+  caughtUp: boolean;
+  /** In order per attempt; none twice in a watch. */
+  events: AttemptEvent[];
+}
+
 export interface LabelFilter {
   key: string;
   /** Values that it may have; absent is any. */
@@ -112,19 +140,26 @@ export interface RunChangeFilter {
  */
 export type WatchState = 'live' | 'polling' | 'stale';
 
-export interface WatchOptions<Filter> {
+interface Options {
   /** Of the endpoint: https://…/graphql; a page of the server itself may say /graphql. */
   url: string;
   /** An API token with READ. Absent in a page of the server, where the session's cookie goes along. */
   token?: string;
-  /** Absent is all. */
-  filter?: Filter;
   /** Cursor to go on after: of a batch, a launch, a page or changeLogCursor. Absent begins with what happens now. */
   after?: string | null;
   /** Ends the watch, which then is simply over. */
   signal?: AbortSignal;
   /** Called at each change of the state, with what went wrong when it is worse. */
   onState?: (state: WatchState, cause: Error | null) => void;
+}
+
+export interface WatchOptions<Filter> extends Options {
+  /** Absent is all. */
+  filter?: Filter;
+}
+
+export interface EventWatchOptions extends Options {
+  of: AttemptEventsOf;
 }
 
 /** A watch that another try would not help. What fails for a while is tried again and is no error. */

@@ -2,35 +2,9 @@ import { dataOf, Refused, TryLater } from './answers.ts';
 import { EventParser } from './event-parser.ts';
 import { RecentIds } from './recent-ids.ts';
 import type { Server } from './server.ts';
+import type { Subject } from './subjects.ts';
 import { backoffMs, Deadline, pause, type Timing } from './timing.ts';
-import {
-  type Batch,
-  type RunChangeFilter,
-  type TaskChangeFilter,
-  WatchError,
-  type WatchOptions,
-  type WatchState,
-} from './types.ts';
-
-/** What is watched: the operations that tell it, by their names in the document. */
-export interface Subject<Filter> {
-  stream: string;
-  page: string;
-  /** Runs whose end ends the watch; null: it has no end. */
-  runsOf: (filter: Filter) => readonly string[] | null;
-}
-
-export const tasks: Subject<TaskChangeFilter> = {
-  stream: 'ClientTasks',
-  page: 'ClientTaskPage',
-  runsOf: ({ runIds }) => runIds ?? null,
-};
-
-export const runs: Subject<RunChangeFilter> = {
-  stream: 'ClientRuns',
-  page: 'ClientRunPage',
-  runsOf: ({ ids }) => ids ?? null,
-};
+import { type Batch, WatchError, type WatchOptions, type WatchState } from './types.ts';
 
 /** How a stream ended that was not stopped. */
 interface StreamEnd {
@@ -146,9 +120,14 @@ export class Watch<Change extends { id: string }, Filter> {
     }
   }
 
-  /** Pages until the stream is tried again. True: the watch is over. */
+  /** Pages until the stream is tried again, or a wait where there are none. True: the watch is over. */
   async *#pages(until: number, cause: TryLater | null): AsyncGenerator<Batch<Change>, boolean> {
     const { pollMs, gapMs } = this.#timing;
+    if (this.#subject.page === null) {
+      this.#tell('stale', cause);
+      await pause(until - performance.now(), this.#stop);
+      return false;
+    }
     for (let failures = 0; !this.#stop.aborted; ) {
       try {
         if (yield* this.#endOfRuns()) return true;
@@ -168,6 +147,7 @@ export class Watch<Change extends { id: string }, Filter> {
 
   /** After a stream that the server completed: because its runs ended, or because it stops. */
   async *#isOver(): AsyncGenerator<Batch<Change>, boolean> {
+    if (this.#subject.page === null) return true;
     try {
       return yield* this.#endOfRuns();
     } catch (error) {
@@ -193,11 +173,11 @@ export class Watch<Change extends { id: string }, Filter> {
 
   async #page(waitMs: number): Promise<Batch<Change>> {
     const variables = { ...this.#after(), waitSeconds: waitMs / 1000 };
-    return this.#take(await this.#ask<BatchData<Change>>(this.#subject.page, variables, waitMs));
+    return this.#take(await this.#ask<BatchData<Change>>(this.#subject.page ?? '', variables, waitMs));
   }
 
-  #after(): { filter: Filter | null; after: string | null } {
-    return { filter: this.#options.filter ?? null, after: this.#cursor };
+  #after(): Record<string, unknown> {
+    return { [this.#subject.argument]: this.#options.filter ?? null, after: this.#cursor };
   }
 
   #take({ batch: { cursor, caughtUp, changes } }: BatchData<Change>): Batch<Change> {

@@ -3,7 +3,13 @@ import { type GraphQLEnumType, type GraphQLInputObjectType, parse, validate } fr
 import { expect, test } from 'vitest';
 import { retryableCodes } from '../../src/client/answers.ts';
 import { document } from '../../src/client/document.ts';
-import type { RunChangeFilter, RunStatus, TaskChangeFilter, TaskStatus } from '../../src/client/types.ts';
+import type {
+  AttemptEvent,
+  RunChangeFilter,
+  RunStatus,
+  TaskChangeFilter,
+  TaskStatus,
+} from '../../src/client/types.ts';
 import { errors } from '../../src/errors.ts';
 import { schema } from '../graphql/client.ts';
 
@@ -50,6 +56,20 @@ test('filters have the fields of the schema that streams take', () => {
       .sort();
   expect(Object.keys(task).sort()).toEqual(fieldsOf('TaskFilter'));
   expect(Object.keys(run).sort()).toEqual(fieldsOf('RunFilter'));
+});
+
+test('events of attempts have the fields that are asked for, and these are of the schema', () => {
+  const event: Record<keyof AttemptEvent, true> = {
+    id: true,
+    sequence: true,
+    attemptId: true,
+    taskId: true,
+    type: true,
+    at: true,
+    data: true,
+  };
+  const asked = /changes: events \{([^}]*)\}/.exec(document)?.[1]?.trim().split(/\s+/);
+  expect(asked).toEqual(Object.keys(event));
 });
 
 test('statuses are those of the schema', () => {

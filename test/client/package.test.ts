@@ -22,12 +22,15 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
-const program = `import { type RunStatus, WatchError, watchRunChanges } from 'runplane/client';
+const program = `import { type RunStatus, WatchError, watchAttemptEvents, watchRunChanges } from 'runplane/client';
 
-const statuses: RunStatus[] = [];
+const statuses: (RunStatus | string)[] = [];
 const [, , url = '', after = '', runId = ''] = process.argv;
 for await (const { changes } of watchRunChanges({ url, after, filter: { ids: [runId] } })) {
   for (const change of changes) statuses.push(change.toStatus);
+}
+for await (const { events } of watchAttemptEvents({ url, after, of: { runId } })) {
+  for (const event of events) statuses.push(event.type);
 }
 if (!(WatchError.prototype instanceof Error)) throw new Error('no error');
 console.log(statuses.join(' '));
@@ -40,12 +43,15 @@ test('a program in an empty folder that has the packed package follows a run', a
   await plane.job('one', ['a']);
   const after = await plane.services.changeLog.currentCursor();
   const id = toPublicId('run', await plane.launch('one'));
-  for (const task of await plane.claim(['a'])) await plane.report(task, { status: 'COMPLETED' });
+  for (const task of await plane.claim(['a'])) {
+    await plane.tell(task, [{ type: 'thought', data: { content: 'so' } }]);
+    await plane.report(task, { status: 'COMPLETED' });
+  }
 
-  const javascript = program.replace('type RunStatus, ', '').replace(': RunStatus[]', '');
+  const javascript = program.replace('type RunStatus, ', '').replace(': (RunStatus | string)[]', '');
   await writeFile(join(directory, 'program.js'), javascript);
   const { stdout } = await run(process.execPath, ['program.js', server.url, after, id], { cwd: directory });
-  expect(stdout.trim()).toBe('QUEUED RUNNING COMPLETED');
+  expect(stdout.trim()).toBe('QUEUED RUNNING COMPLETED thought');
   await server.stop();
 });
 

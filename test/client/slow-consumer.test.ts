@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { openWatch } from '../../src/client/open-watch.ts';
+import { runs } from '../../src/client/subjects.ts';
 import type { RunChangeFilter, RunStatusChange, WatchState } from '../../src/client/types.ts';
-import { runs } from '../../src/client/watch.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { expectEachOnce, loggedIds, quickly } from '../support/watching.ts';

@@ -1,8 +1,8 @@
 import { expect } from 'vitest';
 import { openWatch } from '../../src/client/open-watch.ts';
+import { runs } from '../../src/client/subjects.ts';
 import { defaultTiming, type Timing } from '../../src/client/timing.ts';
 import type { RunChangeFilter, RunStatusChange, WatchOptions, WatchState } from '../../src/client/types.ts';
-import { runs } from '../../src/client/watch.ts';
 import { toPublicId } from '../../src/domain/ids.ts';
 import type { ControlPlane } from './control-plane.ts';
 
