@@ -56,6 +56,10 @@ const execution = {
   FAILED: { message: 'The agent reported a failure without an error.', retryable: true },
   HANDLER_ERROR: { message: 'The handler of an inline agent threw an error.', retryable: true },
   INVALID_RESULT: { message: 'The handler of an inline agent returned what is no result.', retryable: true },
+  INVALID_EVENTS: {
+    message: 'The handler of an inline agent told events that are refused.',
+    retryable: true,
+  },
 } as const satisfies Record<string, Meaning>;
 
 const problem: Record<Problem['kind'], Meaning> = {

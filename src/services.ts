@@ -158,6 +158,7 @@ export async function startServices(options: ServicesOptions): Promise<Services>
       signal,
       ready,
       results,
+      attemptEvents,
       heartbeats,
       workers,
       handlers: options.handlers,

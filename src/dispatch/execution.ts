@@ -2,7 +2,7 @@ import { toPublicId } from '../domain/ids.ts';
 import { traceparentOf } from '../domain/trace-context.ts';
 import type { Report } from '../result/parse-result.ts';
 import { parseReport } from '../result/parse-result.ts';
-import type { ReportResultInput } from '../result/types.ts';
+import type { AttemptEvents, ReportResultInput } from '../result/types.ts';
 import type { ClaimedTask } from '../scheduler/claim-tasks.ts';
 import { HandlerError, type InlineHandler, type InlineTask } from './handlers.ts';
 
@@ -15,9 +15,13 @@ export class Execution {
   /** When its lease was last extended, by this process's clock. */
   heardAt = performance.now();
   readonly #controller = new AbortController();
+  readonly #events: Pick<AttemptEvents, 'appendTo'>;
+  /** Appends that are under way. */
+  readonly #appends = new Set<Promise<unknown>>();
 
-  constructor(task: ClaimedTask) {
+  constructor(task: ClaimedTask, events: Pick<AttemptEvents, 'appendTo'>) {
     this.task = task;
+    this.#events = events;
   }
 
   get aborted(): AbortReason | null {
@@ -39,16 +43,33 @@ export class Execution {
     const timer =
       timeoutSeconds === null ? null : setTimeout(() => this.abort('TIMED_OUT'), timeoutSeconds * 1000);
     try {
-      const running = handler(toInlineTask(this.task), signal);
+      const running = handler(toInlineTask(this.task, this.#append), signal);
       const result = running instanceof Promise ? await Promise.race([running, abortion(signal)]) : running;
+      // Streams of events end with the attempt: what it told comes before.
+      if (this.#appends.size > 0) await Promise.allSettled(this.#appends);
       return this.#report({ status: 'COMPLETED', ...result });
     } catch (error) {
+      await Promise.allSettled(this.#appends);
       if (this.aborted) return this.#aborted(this.aborted);
       return this.#report({ status: 'FAILED', error: describe(error) });
     } finally {
       if (timer) clearTimeout(timer);
     }
   }
+
+  readonly #append: InlineTask['appendEvents'] = (events, firstSequence) => {
+    const append = this.#events
+      .appendTo(this.task.attemptId, { events, firstSequence: firstSequence ?? null })
+      .then((outcome) => {
+        if (outcome.kind === 'AppendAttemptEventsSuccess') return outcome.lastSequence;
+        throw appendError(outcome);
+      });
+    this.#appends.add(append);
+    // A handler that does not wait for it does not hear of its failure either.
+    const settled = (): void => void this.#appends.delete(append);
+    append.then(settled, settled);
+    return append;
+  };
 
   /** A lost lease is over; a timeout is ended by the sweeper. What the handler knows adds nothing. */
   #aborted(reason: AbortReason): Report | null {
@@ -92,8 +113,15 @@ function describe(error: unknown) {
   };
 }
 
+/** Events that are refused are so again; what cannot be stored now may be later. */
+const appendError = ({ kind, message }: { kind: string; message: string }): HandlerError =>
+  kind === 'InvalidInput'
+    ? new HandlerError('INVALID_EVENTS', message, { kind: 'INVALID_OUTPUT' })
+    : new HandlerError('HANDLER_ERROR', message);
+
 /** Public ids are made when a handler asks for them: most ask for none. */
-const toInlineTask = (task: ClaimedTask): InlineTask => ({
+const toInlineTask = (task: ClaimedTask, appendEvents: InlineTask['appendEvents']): InlineTask => ({
+  appendEvents,
   get attemptId() {
     return toPublicId('att', task.attemptId);
   },

@@ -1,5 +1,10 @@
 import type { ErrorKind } from '../domain/retry-policy.ts';
-import type { MaterializationInput, ModelUsageInput, SpawnTaskInput } from '../result/types.ts';
+import type {
+  AttemptEventInput,
+  MaterializationInput,
+  ModelUsageInput,
+  SpawnTaskInput,
+} from '../result/types.ts';
 
 /** A task as a handler in the server process gets it. Ids are public ids. */
 export interface InlineTask {
@@ -20,6 +25,12 @@ export interface InlineTask {
   /** W3C trace context for the work. */
   readonly traceparent: string;
   checkpoint: unknown;
+  /**
+   * Tells what the attempt does, in order, as appendAttemptEvents does for workers; answers the sequence of its last event.
+   * With firstSequence a repeated call stores nothing twice. Throws a HandlerError when nothing is stored. The result is
+   * not reported before it settles.
+   */
+  appendEvents(events: readonly AttemptEventInput[], firstSequence?: number): Promise<number>;
 }
 
 export interface InlineResult {

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { isUnavailable } from '../domain/unavailable.ts';
 import type { Report } from '../result/parse-result.ts';
 import type { ResultRecorder } from '../result/results.ts';
+import type { AttemptEvents } from '../result/types.ts';
 import type { ClaimedTask } from '../scheduler/claim-tasks.ts';
 import { Execution, refusedReport } from './execution.ts';
 import type { InlineHandler } from './handlers.ts';
@@ -10,6 +11,7 @@ import type { ServedPool } from './inline-pools.sql.ts';
 export interface InlinePoolOptions {
   handlers: ReadonlyMap<string, InlineHandler>;
   results: ResultRecorder;
+  attemptEvents: Pick<AttemptEvents, 'appendTo'>;
   claim: (served: ServedPool, limit: number) => Promise<ClaimedTask[]>;
   onError: (error: unknown, what: string) => void;
 }
@@ -116,7 +118,7 @@ export class InlinePool {
   }
 
   #take(task: ClaimedTask): void {
-    const execution = new Execution(task);
+    const execution = new Execution(task, this.#options.attemptEvents);
     this.#held.set(task.attemptId, execution);
     this.#waiting.push(execution);
     if (this.#stopped) this.stop();

@@ -2,6 +2,7 @@ import type { Signal } from '../changelog/signal.ts';
 import type { Database } from '../db/pool.ts';
 import { newUuid } from '../domain/ids.ts';
 import type { ResultRecorder } from '../result/results.ts';
+import type { AttemptEvents } from '../result/types.ts';
 import { claimTasks } from '../scheduler/claim-tasks.ts';
 import { Duty } from '../scheduler/duty.ts';
 import type { ReadyWatch } from '../scheduler/ready-watch.ts';
@@ -17,6 +18,7 @@ export interface InlineDispatchOptions {
   signal: Signal;
   ready: ReadyWatch;
   results: ResultRecorder;
+  attemptEvents: AttemptEvents;
   heartbeats: Heartbeats;
   workers: WorkerRegistry;
   handlers: ReadonlyMap<string, InlineHandler>;
@@ -125,10 +127,11 @@ export class InlineDispatch {
   }
 
   #createPool(served: ServedPool): InlinePool {
-    const { db, handlers, results, onCommit, onError } = this.#options;
+    const { db, handlers, results, attemptEvents, onCommit, onError } = this.#options;
     return new InlinePool(served, {
       handlers,
       results,
+      attemptEvents,
       onError,
       claim: async ({ poolId, agentIds }, limit) => {
         if (this.#workerId === null || agentIds.length === 0) return [];

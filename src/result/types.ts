@@ -110,4 +110,9 @@ export type AppendAttemptEventsOutcome =
 export interface AttemptEvents {
   /** In order, each once: events that were appended under the same sequence before are left out. */
   append(input: AppendAttemptEventsInput): Promise<AppendAttemptEventsOutcome>;
+  /** Of an attempt that this process executes; its id is a UUID. */
+  appendTo(
+    attemptId: string,
+    input: Omit<AppendAttemptEventsInput, 'lease'>,
+  ): Promise<AppendAttemptEventsOutcome>;
 }

@@ -48,6 +48,7 @@ test('the slot of a longer task is claimed for while its result is recorded', as
           return new Promise(() => {});
         },
       } as never,
+      attemptEvents: { appendTo: () => Promise.reject(new Error('nobody tells anything')) },
       claim: () => Promise.resolve(claims < 2 ? [taskNumber(claims++)] : []),
       onError: (error) => {
         throw error;

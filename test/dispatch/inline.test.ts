@@ -35,6 +35,56 @@ test('a handler gets its task and its result is stored', async () => {
   expect(await plane.rows('select output_tokens from runplane.usage')).toEqual([{ output_tokens: 2 }]);
 });
 
+test('a handler tells what it does by the door of workers, and all of it before its result', async () => {
+  const sequences: number[] = [];
+  await startWith(async (task) => {
+    sequences.push(await task.appendEvents([{ type: 'thought', data: { content: 'first' } }]));
+    const repeated = [
+      { type: 'thought', data: { content: 'first' } },
+      { type: 'log', data: 'second' },
+    ];
+    sequences.push(await task.appendEvents(repeated, 1), await task.appendEvents(repeated, 1));
+    // Nobody waits for this one but the result.
+    void task.appendEvents([{ type: 'log', data: 'last' }]);
+    return {};
+  });
+  const after = await plane.services.changeLog.currentCursor();
+  const runId = await plane.launch('one');
+  const told: [number, unknown][] = [];
+  for await (const { changes } of await plane.services.changeLog.attemptEvents({ runId }, after))
+    told.push(...changes.map(({ sequence, data }): [number, unknown] => [sequence, data]));
+  expect(told).toEqual([
+    [1, { content: 'first' }],
+    [2, 'second'],
+    [3, 'last'],
+  ]);
+  expect(sequences).toEqual([1, 2, 2]);
+});
+
+test('events of a handler that are refused fail its attempt and say why, unless it goes on without them', async () => {
+  const tooLarge = [
+    { type: 'log', data: 'fits' },
+    { type: 'log', data: 'x'.repeat(70_000) },
+  ];
+  await startWith(
+    async (task) => {
+      const append = task.appendEvents(tooLarge);
+      if (task.number === 1) await append;
+      return { output: await append.catch((error: unknown) => (error as HandlerError).code) };
+    },
+    { retryPolicy: { maxAttempts: 2, initialDelaySeconds: 0, jitter: 0 } },
+  );
+  await launchAndWait('COMPLETED');
+  expect(await plane.rows('select error_code, error_message from runplane.attempts order by number')).toEqual(
+    [
+      { error_code: 'INVALID_EVENTS', error_message: expect.stringContaining('events[1].data') },
+      { error_code: null, error_message: null },
+    ],
+  );
+  expect(await plane.rows('select output from runplane.tasks')).toEqual([{ output: 'INVALID_EVENTS' }]);
+  expect(await plane.rows('select 1 from runplane.attempt_events')).toEqual([]);
+});
+
 test('what a handler throws decides about a retry', async () => {
   let calls = 0;
   await startWith(() => {

@@ -50,6 +50,13 @@ export class AttemptEventRecorder implements AttemptEvents {
     const { attemptId: id, leaseToken } = input.lease;
     const attemptId = fromPublicId('att', id);
     if (attemptId === null || !isLeaseToken(this.#secretKey, attemptId, leaseToken)) return tokenInvalid;
+    return this.appendTo(attemptId, input);
+  }
+
+  async appendTo(
+    attemptId: string,
+    input: Omit<AppendAttemptEventsInput, 'lease'>,
+  ): Promise<AppendAttemptEventsOutcome> {
     const request = parsed(() => parseAppend(input, attemptId));
     return isInvalidInput(request) ? request : orUnavailable(this.#group.submit(request));
   }

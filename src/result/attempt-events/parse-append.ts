@@ -24,7 +24,7 @@ export interface Append {
 }
 
 /** Checks what a worker appends; text of models is repaired where it cannot be stored. */
-export function parseAppend(input: AppendAttemptEventsInput, attemptId: string): Append {
+export function parseAppend(input: Omit<AppendAttemptEventsInput, 'lease'>, attemptId: string): Append {
   const { events } = input;
   if (events.length > limits.appendedEvents) {
     throw new InvalidInputError(
