@@ -2,6 +2,12 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { tier } from './test/support/tier.ts';
 
+const excluded = {
+  test: ['test/system/**'],
+  system: [],
+  soak: ['test/system/**/!(*-soak).test.ts'],
+};
+
 export default defineConfig({
   resolve: {
     alias: [
@@ -15,7 +21,7 @@ export default defineConfig({
   },
   test: {
     include: tier === 'system' ? ['test/system/**/*.test.ts'] : ['test/**/*.test.ts'],
-    exclude: tier === 'system' ? [] : ['test/system/**'],
+    exclude: excluded[tier],
     passWithNoTests: tier === 'system',
     globalSetup: ['test/support/global-setup.ts'],
     pool: 'forks',

@@ -113,9 +113,10 @@ async function adjusted(
   jsm: JetStreamManager,
   { config }: ConsumerInfo,
 ): Promise<ConsumerInfo> {
-  if (config.ack_policy !== AckPolicy.Explicit || config.deliver_subject !== undefined) {
+  const { ack_policy, deliver_subject, filter_subject, filter_subjects } = config;
+  if (ack_policy !== AckPolicy.Explicit || deliver_subject || filter_subject || filter_subjects?.length) {
     throw new Error(
-      `Consumer ${source.consumer} of stream ${source.stream} is no pull consumer with explicit acknowledgement: delete it, or set NATS_CONSUMER to another name.`,
+      `Consumer ${source.consumer} of stream ${source.stream} is no pull consumer of all its messages with explicit acknowledgement: delete it, or set NATS_CONSUMER to another name.`,
     );
   }
   const wanted = { ack_wait: nanos(source.ackWaitSeconds * 1000), max_deliver: source.maxDeliver };

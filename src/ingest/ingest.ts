@@ -23,7 +23,7 @@ export function startIngest(config: NatsConfig, context: IngestContext): Ingest 
   const sources = config.streams.map(
     (stream): Source => ({ stream, consumer, ackWaitSeconds, maxDeliver, batch }),
   );
-  const missing = new Set<string>();
+  const problems = new Map<string, string | null>();
   let isConnected = false;
 
   const serve = async (nc: NatsConnection): Promise<void> => {
@@ -40,7 +40,7 @@ export function startIngest(config: NatsConfig, context: IngestContext): Ingest 
           source,
           nc,
           signal: until,
-          onFound: (isFound) => (isFound ? missing.delete(source.stream) : missing.add(source.stream)),
+          onProblem: (problem) => problems.set(source.stream, problem),
         }),
       ),
     );
@@ -80,7 +80,9 @@ export function startIngest(config: NatsConfig, context: IngestContext): Ingest 
   return {
     notReady: () => {
       if (!isConnected) return ['nats: not connected, which is tried again; the log says why'];
-      return missing.size > 0 ? ['nats: a stream is missing, ingestStreams says which'] : [];
+      return [...new Set(problems.values())].flatMap((problem) =>
+        problem === null ? [] : [`nats: a stream ${problem}`],
+      );
     },
     stop: async () => {
       stopping.abort();

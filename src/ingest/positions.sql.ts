@@ -168,12 +168,20 @@ export async function saveSeen(
 }
 
 const oldestSql = `
-update runplane.ingest_streams set oldest_pending_at = $3 where stream = $1 and consumer = $2 and oldest_pending_at is distinct from $3`;
+with now as materialized (select runplane.clock() as at)
+update runplane.ingest_streams s set oldest_pending_at = $3 from now n where s.stream = $1 and s.consumer = $2
+returning extract(epoch from n.at - s.oldest_pending_at)::float8 as age`;
 
+/** Keeps when the oldest message that waits was stored by the broker; answers how old it is, in seconds. */
 export async function saveOldest(
   db: Database,
   { stream, consumer }: Source,
   oldest: Date | null,
-): Promise<void> {
-  await statement(db, { name: 'save-oldest', text: oldestSql, values: [stream, consumer, oldest] });
+): Promise<number | null> {
+  const { rows } = await statement<{ age: number | null }>(db, {
+    name: 'save-oldest',
+    text: oldestSql,
+    values: [stream, consumer, oldest],
+  });
+  return rows[0]?.age ?? null;
 }

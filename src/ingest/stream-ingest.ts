@@ -1,5 +1,5 @@
 import { jetstreamManager } from '@nats-io/jetstream';
-import type { NatsConnection } from '@nats-io/transport-node';
+import type { NatsConnection, Subscription } from '@nats-io/transport-node';
 import { attach } from './attach.ts';
 import { DeliveryLoop } from './delivery-loop.ts';
 import type { IngestContext, Source } from './types.ts';
@@ -15,18 +15,19 @@ export interface StreamIngestOptions {
   nc: NatsConnection;
   /** Ends it, as the end of the connection does. */
   signal: AbortSignal;
-  onFound: (isFound: boolean) => void;
+  /** Why it is not read now; null when it is. */
+  onProblem: (problem: string | null) => void;
 }
 
 /** Takes a stream in over one connection, until it ends: attaches again whenever stream or consumer are gone. */
 export async function ingestStream(options: StreamIngestOptions): Promise<void> {
-  const { context, source, nc, signal, onFound } = options;
+  const { context, source, nc, signal, onProblem } = options;
   const jsm = await jetstreamManager(nc, { checkAPI: false });
   let before = '';
   for (let failures = 0; !signal.aborted; ) {
     try {
       const attached = await attach(context, source, jsm);
-      onFound(attached !== null);
+      onProblem(attached ? null : 'is missing, ingestStreams says which');
       if (attached) {
         failures = 0;
         before = '';
@@ -34,6 +35,7 @@ export async function ingestStream(options: StreamIngestOptions): Promise<void> 
       }
     } catch (error) {
       if (nc.isClosed()) return;
+      onProblem('cannot be read, the log says why');
       const now = String(error);
       // Once, and not for as long as it lasts.
       if (now !== before) context.log.warn({ stream: source.stream, error: now }, 'a stream cannot be read');
@@ -58,25 +60,13 @@ async function consume(
     signal: until,
     onPause: () => watch.forget(),
   });
-  // Only one replica is told of each. What nobody is told of, the watch finds.
   const advisories = nc.subscribe(
     `$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.${source.stream}.${source.consumer}`,
+    // Only one replica is told of each.
     { queue: 'runplane' },
   );
   const watching = watchUntil(context, source, watch, until, () => ending.abort());
-  const rescuing = (async () => {
-    for await (const advisory of advisories) {
-      const { stream_seq: sequence, deliveries } = advisory.json<{
-        stream_seq: number;
-        deliveries: number;
-      }>();
-      const why = `It was delivered ${deliveries} times in vain.`;
-      // What fails now is found by the watch.
-      await watch.readAgain([{ from: sequence, to: sequence }], why).catch((error: unknown) => {
-        context.log.warn({ stream: source.stream, sequence, error: String(error) }, 'a message was given up');
-      });
-    }
-  })();
+  const rescuing = readGivenUp(context, source, watch, advisories);
   try {
     const why = await loop.run();
     if (!signal.aborted) context.log.warn({ stream: source.stream, why }, 'the consumer is looked for again');
@@ -85,6 +75,30 @@ async function consume(
     advisories.unsubscribe();
     await Promise.all([watching, rescuing]);
     if (signal.aborted) await watch.leave().catch(() => {});
+  }
+}
+
+/** Reads what the broker says that it gave up. What nobody is told of, or what fails, the watch finds. */
+async function readGivenUp(
+  { log }: IngestContext,
+  { stream }: Source,
+  watch: StreamWatch,
+  advisories: Subscription,
+): Promise<void> {
+  try {
+    for await (const advisory of advisories) {
+      const { stream_seq: sequence, deliveries } = advisory.json<{
+        stream_seq: number;
+        deliveries: number;
+      }>();
+      const why = `It was delivered ${deliveries} times in vain.`;
+      await watch.readAgain([{ from: sequence, to: sequence }], why).catch((error: unknown) => {
+        log.warn({ stream, sequence, error: String(error) }, 'a message that was given up cannot be read');
+      });
+    }
+  } catch (error) {
+    // Whoever may not subscribe to them, say.
+    log.warn({ stream, error: String(error) }, 'what the broker gives up is noticed late');
   }
 }
 

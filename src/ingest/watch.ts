@@ -15,7 +15,7 @@ import {
   saveSeen,
   takeWatch,
 } from './positions.sql.ts';
-import { holesOf, type Range, within } from './ranges.ts';
+import { holesOf, type Range, rangesOf, within } from './ranges.ts';
 import { readMessage } from './stored-messages.ts';
 import { takeIn } from './take-in.ts';
 import { type IngestContext, nakMs, type Source, type StreamMessage } from './types.ts';
@@ -106,36 +106,38 @@ export class StreamWatch {
     await leaveWatch(this.#options.context.db, this.#options.source, this.#watcher);
   }
 
-  /** Takes in by their numbers what the consumer gave up, and tells what of it is gone. */
+  /** Takes in by their numbers what the consumer gave up, and tells what of it is gone: as much as one look may. */
   async readAgain(ranges: readonly Range[], why: string): Promise<void> {
     const { context, source, jsm, attached } = this.#options;
-    let left = readAtOnce;
+    const messages: StreamMessage[] = [];
+    const gone: Range[] = [];
     for (const range of ranges) {
-      for (let next = range.from; next <= range.to && left > 0; left--) {
+      for (let next = range.from; next <= range.to && messages.length < readAtOnce; ) {
         const message = await readMessage(jsm, source.stream, next);
-        const end = Math.min(message?.sequence ?? Number.POSITIVE_INFINITY, range.to + 1);
-        if (end > next) await this.#reportLost([{ from: next, to: end - 1 }]);
+        const end = message ? Math.min(message.sequence, range.to + 1) : range.to + 1;
+        if (end > next) gone.push({ from: next, to: end - 1 });
+        if (message && message.sequence <= range.to) messages.push(message);
         next = end + 1;
-        if (!message || message.sequence > range.to) break;
-        const [taken] = await takeIn(context, source, attached.streamCreated, [message], () => true);
-        // There is no database to speak of: the next look finds it again.
-        if (!taken || taken.kind === 'AGAIN') return;
-        const { sequence } = message;
-        const detail = `${why} It was read by its number and is ${taken.kind === 'STORED' ? 'stored' : 'kept as a rejected event'}.`;
-        await transaction(context.db, (tx) =>
-          insertIncidents(tx, source, [
-            {
-              kind: 'MAX_DELIVER',
-              from: sequence,
-              to: sequence,
-              detail,
-              eventId: taken.eventId,
-              isOver: true,
-            },
-          ]),
-        );
       }
     }
+    await this.#reportLost(gone);
+    const taken = await takeIn(context, source, attached.streamCreated, messages, () => true);
+    // While there is no database, nothing is told: the next look finds it again.
+    const done = new Map(
+      messages.flatMap(({ sequence }, i) => {
+        const each = taken[i];
+        return each && each.kind !== 'AGAIN' ? [[sequence, each.eventId] as const] : [];
+      }),
+    );
+    const incidents = rangesOf(done.keys()).map(({ from, to }) => ({
+      kind: 'MAX_DELIVER' as const,
+      from,
+      to,
+      detail: `${why} It was read by its number, and is stored or kept as a rejected event.`,
+      eventId: from === to ? done.get(from) : null,
+      isOver: true,
+    }));
+    await transaction(context.db, (tx) => insertIncidents(tx, source, incidents));
   }
 
   /** How far messages were delivered so long ago, as far as it was watched. */
@@ -175,10 +177,9 @@ export class StreamWatch {
       this.#oldest = await readMessage(jsm, source.stream, hole.from);
     const oldest = this.#oldest && this.#oldest.sequence <= (hole?.to ?? 0) ? this.#oldest : null;
     const storedAt = oldest && new Date(Number(oldest.storedAt / 1_000_000n));
-    await saveOldest(db, source, storedAt);
-    const ageSeconds = storedAt ? (Date.now() - storedAt.getTime()) / 1000 : 0;
+    const ageSeconds = await saveOldest(db, source, storedAt);
     const { maxAgeSeconds } = seen;
-    if (!oldest || maxAgeSeconds === null || ageSeconds < maxAgeSeconds * warnAt) {
+    if (!oldest || ageSeconds === null || maxAgeSeconds === null || ageSeconds < maxAgeSeconds * warnAt) {
       await transaction(db, (tx) => resolveIncident(tx, source, 'AGE_WARNING'));
       return;
     }

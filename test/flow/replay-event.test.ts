@@ -133,7 +133,8 @@ test('an event with a serial key waits behind the runs before it', async () => {
 async function reject(payload: string | null, key: string | null = null): Promise<string> {
   const id = newUuid();
   await plane.rows(
-    `insert into runplane.events (id, topic, idempotency_key, correlation_id, source, payload, rejection)
+    `with i as (insert into runplane.ingest_incidents (id, stream, consumer, kind, detail, event_id) values ($1, 'S', 'c', 'POISON', 'd', $1))
+     insert into runplane.events (id, topic, idempotency_key, correlation_id, source, payload, rejection)
      values ($1, 'docs.new', $2, 'c', 'NATS', $3::jsonb, '{"code": "INVALID", "message": "m", "at": "2026-01-01T00:00:00Z"}')`,
     [id, key, payload],
   );

@@ -88,12 +88,12 @@ export class Broker {
   }
 
   /** Until nothing waits for an acknowledgement. */
-  async allAcknowledged(stream = 'PIPELINE'): Promise<void> {
+  async allAcknowledged(stream = 'PIPELINE', timeout = 20_000): Promise<void> {
     const waiting = async (): Promise<number> => {
       const { num_pending, num_ack_pending } = await this.jsm.consumers.info(stream, 'runplane');
       return num_pending + num_ack_pending;
     };
-    await expect.poll(waiting, { timeout: 20_000 }).toBe(0);
+    await expect.poll(waiting, { timeout, interval: timeout > 60_000 ? 1000 : 50 }).toBe(0);
   }
 
   async stop(): Promise<void> {

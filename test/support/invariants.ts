@@ -163,6 +163,12 @@ const invariants: Record<string, string> = {
     select r.id from runplane.runs r join runplane.events e on e.id = r.event_id where r.route <> all(e.launched_routes)
     union all
     select e.id from runplane.events e where e.rejection is not null and e.launched_routes <> '{}'`,
+  'a rejected event of a broker has one incident, which is open as long as it is rejected': `
+    select e.id from runplane.events e left join lateral (
+      select count(*) as incidents, bool_or(i.resolved_at is null) as open from runplane.ingest_incidents i
+       where i.event_id = e.id and i.kind in ('POISON', 'CONFLICT')) i on true
+     where e.source = 'NATS' and (e.rejection is not null or i.incidents > 0)
+       and (i.incidents <> 1 or i.open <> (e.rejection is not null))`,
   'usage belongs to an attempt': `
     select u.id from runplane.usage u where not exists (select from runplane.attempts a where a.id = u.attempt_id)
        and not exists (select from runplane.leases l where l.attempt_id = u.attempt_id)`,
