@@ -14,6 +14,10 @@ const commands: Readonly<Record<string, Entry>> = {
   demo: { summary: 'runs a server and shows it at work on example events', load: () => import('./demo.ts') },
   apply: { summary: 'makes the configuration what a manifest says', load: () => import('./apply.ts') },
   export: { summary: 'writes the configuration as a manifest', load: () => import('./export.ts') },
+  'nats setup': {
+    summary: 'creates the streams of NATS that do not exist',
+    load: () => import('./nats-setup.ts'),
+  },
 };
 
 const help = `usage: runplane COMMAND

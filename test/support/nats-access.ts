@@ -65,7 +65,7 @@ export interface Certificates {
   key: string;
 }
 
-/** Paths of an authority and of a certificate that it gave to 127.0.0.1, for a server as well as for a client. */
+/** Paths of an authority and of a certificate that it gave to localhost, for a server as well as for a client. */
 export function makeCertificates(directory: string, name: string): Certificates {
   const path = (file: string): string => join(directory, `${name}-${file}`);
   const openssl = (...args: string[]): void => {
@@ -74,7 +74,7 @@ export function makeCertificates(directory: string, name: string): Certificates 
   const key = ['-newkey', 'rsa:2048', '-nodes'];
   openssl('req', '-x509', ...key, '-keyout', path('ca.key'), '-out', path('ca.pem'), '-subj', `/CN=${name}`);
   openssl('req', ...key, '-keyout', path('key.pem'), '-out', path('request.pem'), '-subj', '/CN=runplane');
-  writeFileSync(path('names'), 'subjectAltName=IP:127.0.0.1');
+  writeFileSync(path('names'), 'subjectAltName=DNS:localhost');
   openssl(
     ...['x509', '-req', '-in', path('request.pem'), '-CA', path('ca.pem'), '-CAkey', path('ca.key')],
     ...['-CAcreateserial', '-extfile', path('names'), '-out', path('cert.pem')],

@@ -91,9 +91,9 @@ const ways: Record<string, () => Way> = {
     return {
       config: tls(right),
       env: { ...env, NATS_TLS_CA: right.ca },
-      url: (port) => `tls://127.0.0.1:${port}`,
+      url: (port) => `tls://localhost:${port}`,
       // The server is not who it says to be, for who trusts another authority.
-      wrong: { ...env, NATS_TLS_CA: other.ca },
+      wrong: { ...env, NATS_URL: 'tls://localhost:PORT', NATS_TLS_CA: other.ca },
     };
   },
   'TLS where the server has none': () => ({
