@@ -75,9 +75,17 @@ export function makeCertificates(directory: string, name: string): Certificates 
   openssl('req', '-x509', ...key, '-keyout', path('ca.key'), '-out', path('ca.pem'), '-subj', `/CN=${name}`);
   openssl('req', ...key, '-keyout', path('key.pem'), '-out', path('request.pem'), '-subj', '/CN=runplane');
   writeFileSync(path('names'), 'subjectAltName=DNS:localhost');
+  const authority = ['-CA', path('ca.pem'), '-CAkey', path('ca.key'), '-CAcreateserial'];
   openssl(
-    ...['x509', '-req', '-in', path('request.pem'), '-CA', path('ca.pem'), '-CAkey', path('ca.key')],
-    ...['-CAcreateserial', '-extfile', path('names'), '-out', path('cert.pem')],
+    'x509',
+    '-req',
+    '-in',
+    path('request.pem'),
+    ...authority,
+    '-extfile',
+    path('names'),
+    '-out',
+    path('cert.pem'),
   );
   return { ca: path('ca.pem'), cert: path('cert.pem'), key: path('key.pem') };
 }
