@@ -45,7 +45,7 @@ export async function setUpStreams(config: NatsConfig): Promise<SetUp[]> {
 }
 
 /** Each as a sentence. */
-export function differencesOf(
+function differencesOf(
   config: Pick<StreamConfig, 'name' | 'subjects' | 'storage' | 'retention' | 'max_age'>,
 ) {
   const told = { ...wanted(config.name), subjects: '', max_age: '' };
