@@ -66,6 +66,10 @@ const boundaries = {
     database: false,
     why: 'src/http imports only src/domain, src/graphql, src/changelog and src/read: transport carries operations and holds no rules of its own.',
   },
+  telemetry: {
+    sees: ['domain', 'db'],
+    why: 'src/telemetry imports only src/domain and src/db: it hears of work and takes no part in it, and no service imports it.',
+  },
   knowledge: {
     sees: ['domain', 'db', 'intake', 'operator', 'dispatch'],
     why: 'src/knowledge imports only src/domain, src/db (its own tables), src/intake, src/operator and the handler contract of src/dispatch: it is a user of the control plane, not a part of it.',

@@ -18,6 +18,7 @@ import { createLoaders } from './read/loaders.ts';
 import { createRead } from './read/read.ts';
 import { notReady } from './readiness.ts';
 import { type Log, type Services, startServices } from './services.ts';
+import { startTelemetry } from './telemetry/telemetry.ts';
 
 export interface App {
   /** Null when the api role runs elsewhere. */
@@ -31,7 +32,7 @@ export interface App {
 
 export interface AppOptions {
   config: Config;
-  log: Log;
+  log: Log & { debug?(fields: object, message: string): void };
   onProgress: (message: string) => void;
   /** Handlers of inline agents, by name, beside the built-in ones. */
   handlers?: ReadonlyMap<string, InlineHandler>;
@@ -85,6 +86,19 @@ async function start(
   const scheduler = config.roles.includes('scheduler');
   const allHandlers = new Map([...createKnowledgeHandlers(() => services.db), ...handlers]);
 
+  const telemetry = await startTelemetry({
+    config: config.telemetry,
+    version,
+    db: () => services.db,
+    log: {
+      warn: (fields, message) => log.warn(fields, message),
+      debug: ['debug', 'trace'].includes(config.logLevel)
+        ? (fields, message) => log.debug?.(fields, message)
+        : null,
+    },
+  });
+  // Started before the work, and stopped after it.
+  started.push(() => telemetry.stop());
   const services: Services = await startServices({
     database: { ...database, maxConnections: config.database.connections },
     listenUrl: directUrl,
@@ -95,6 +109,7 @@ async function start(
     authentication: config.authentication,
     serverName: `${hostname()}/${process.pid}`,
     log,
+    observer: telemetry.observer,
   });
   started.push(() => services.stop());
   await seedRegistry(services.db);

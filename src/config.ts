@@ -2,6 +2,7 @@ import { errors } from './errors.ts';
 import { type NatsConfig, readNats } from './nats-config.ts';
 import type { Setting, SettingWithDefault } from './setting.ts';
 import { isLoopback, type LogLevel, type Role, type SettingName, settings } from './settings.ts';
+import { readTelemetry, type TelemetryConfig } from './telemetry-config.ts';
 
 /** How this process runs: read once, at start, and never changed. */
 export interface Config {
@@ -60,6 +61,8 @@ export interface Config {
   };
   /** Null: events come by GraphQL alone. */
   readonly nats: NatsConfig | null;
+  /** Null: no spans are sent. */
+  readonly telemetry: TelemetryConfig | null;
   /** Settings that are allowed and should be known of, as sentences. */
   readonly risks: readonly string[];
 }
@@ -150,6 +153,7 @@ export function readConfig(env: Environment = process.env): Config {
       }),
     }),
     nats: readNats(read, faults),
+    telemetry: readTelemetry(read),
   };
   if (auth === 'off') faults.push(...faultsWithoutAuthentication(config.host, env));
   if ((valueOf(env, 'RUNPLANE_OIDC_ISSUER') === null) !== (valueOf(env, 'RUNPLANE_OIDC_AUDIENCE') === null)) {

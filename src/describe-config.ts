@@ -1,5 +1,6 @@
 import type { Config } from './config.ts';
 import { insistsOnTls, type NatsConfig } from './nats-config.ts';
+import type { TelemetryConfig } from './telemetry-config.ts';
 
 /** The effective settings, one a line, fit to be shown: without passwords and keys. */
 export function describeConfig(config: Config): string[] {
@@ -19,6 +20,7 @@ export function describeConfig(config: Config): string[] {
     `access: ${describeAccess(config.access)}`,
     `housekeeping: ${describeHousekeeping(config.housekeeping)}`,
     `events from NATS: ${config.nats === null ? 'none' : describeNats(config.nats)}`,
+    `spans: ${config.telemetry === null ? 'none' : describeTelemetry(config.telemetry)}`,
     `log level: ${config.logLevel}`,
     ...config.risks.map((risk) => `warning: ${risk}`),
   ];
@@ -52,6 +54,12 @@ function describeHousekeeping({ on, thresholdSeconds, retentionDays }: Config['h
     `after ${thresholdSeconds} s; keeps runs ${kept(runs)}, events ${kept(events)}, ` +
     `the change log ${kept(changeLog)}, attempt events ${kept(attemptEvents)}, audit entries ${kept(audit)}`
   );
+}
+
+function describeTelemetry({ endpoint, protocol, serviceName, sampler, ratio }: TelemetryConfig): string {
+  const share = sampler.endsWith('traceidratio') ? ` ${ratio}` : '';
+  const to = endpoint === null ? 'http://localhost:4318' : withoutSecrets(endpoint);
+  return `${sampler}${share}, of ${serviceName}, by ${protocol} to ${to}`;
 }
 
 function describeNats(nats: NatsConfig): string {

@@ -21,6 +21,7 @@ import type { PullDispatch, WorkHintSource } from './dispatch/types.ts';
 import { WorkHints } from './dispatch/work-hints.ts';
 import { WorkerRegistry } from './dispatch/worker-registry.ts';
 import { authenticationOff, type Credentials } from './domain/credential.ts';
+import type { WorkObserver } from './domain/work-observer.ts';
 import { createRepair } from './housekeeping/repair/repair.ts';
 import { createRetention, type RetentionDays } from './housekeeping/retention/retention.ts';
 import { createIntake } from './intake/intake.ts';
@@ -59,6 +60,8 @@ export interface ServicesOptions {
   authentication: AuthenticationOptions | null;
   serverName: string;
   log: Log;
+  /** Hears of work on its way. Default: nobody does. */
+  observer?: WorkObserver | null;
 }
 
 /** All services of one process on one database. */
@@ -85,7 +88,7 @@ export interface Services {
 }
 
 export async function startServices(options: ServicesOptions): Promise<Services> {
-  const { installation, log } = options;
+  const { installation, log, observer = null } = options;
   const onPoolError = (error: Error): void =>
     log.warn({ error: error.message }, 'a database connection was lost');
   const db = new Database({ ...options.database, applicationName: 'runplane', onError: onPoolError });
@@ -99,8 +102,8 @@ export async function startServices(options: ServicesOptions): Promise<Services>
   const signal = new Signal({ connectionString: options.listenUrl, log, times: options.signalTimes });
   await signal.start();
   const onCommit = (): void => signal.changed();
-  const onError = (error: unknown, duty: string): void =>
-    log.error({ error: String(error), duty }, 'a background duty failed and is repeated');
+  const onError = (error: unknown, duty: string, of: object = {}): void =>
+    log.error({ error: String(error), duty, ...of }, 'a background duty failed and is repeated');
 
   const reader = new LogReader({
     db,
@@ -118,8 +121,14 @@ export async function startServices(options: ServicesOptions): Promise<Services>
   });
   const horizon = new HorizonWatch({ db, log, onError: (error) => onError(error, 'horizon watch') });
   horizon.start();
-  const intake = createIntake({ db, installation, onCommit });
-  const results = new ResultRecorder({ db, secretKey: installation.secretKey, onCommit });
+  const intake = createIntake({ db, installation, onCommit, observer });
+  const results = new ResultRecorder({
+    db,
+    secretKey: installation.secretKey,
+    onCommit,
+    observer,
+    log,
+  });
   const attemptEvents = new AttemptEventRecorder({
     db,
     secretKey: installation.secretKey,
@@ -136,6 +145,7 @@ export async function startServices(options: ServicesOptions): Promise<Services>
     workers,
     secretKey: installation.secretKey,
     onCommit,
+    observer,
   });
   const credentials =
     options.authentication &&
@@ -150,7 +160,7 @@ export async function startServices(options: ServicesOptions): Promise<Services>
   let inline: InlineDispatch | null = null;
   if (options.scheduler) {
     const mover = createMover({ db, onMoved: onCommit, onError });
-    duties.push(mover, createSweeper({ db, results, onError, log }), createEstimator({ db, onError }));
+    duties.push(mover, createSweeper({ db, results, onError }), createEstimator({ db, onError }));
     // A launch for later or a retry may be due before the mover would look again.
     signal.onChange(() => mover.wake());
     inline = new InlineDispatch({
@@ -165,6 +175,7 @@ export async function startServices(options: ServicesOptions): Promise<Services>
       serverName: options.serverName,
       onCommit,
       onError,
+      observer,
     });
     if (options.housekeeping) {
       const { thresholdSeconds, retentionDays } = options.housekeeping;
@@ -200,7 +211,7 @@ export async function startServices(options: ServicesOptions): Promise<Services>
     results,
     attemptEvents,
     configuration: createConfiguration({ db, onCommit }),
-    actions: createActions({ db, onCommit, epoch: installation.epoch }),
+    actions: createActions({ db, onCommit, epoch: installation.epoch, observer }),
     changeLog,
     horizon,
     kept: () => ({

@@ -2,6 +2,7 @@ import { isIPv4 } from 'node:net';
 import { limits } from './domain/limits.ts';
 import { natsSettings } from './nats-settings.ts';
 import { choice, integer, path, type Setting, type SettingWithDefault } from './setting.ts';
+import { telemetrySettings } from './telemetry-settings.ts';
 
 const roles = ['api', 'scheduler', 'ingest', 'page'] as const;
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
@@ -147,6 +148,7 @@ export const settings = {
   ),
   RUNPLANE_RETENTION_AUDIT_DAYS: days(365, 'Days that an audit entry is kept'),
   ...natsSettings,
+  ...telemetrySettings,
   LOG_LEVEL: choice(logLevels, 'info', 'The least severe log lines that are written.'),
 } as const;
 

@@ -42,6 +42,7 @@ describe('readConfig', () => {
         retentionDays: { runs: 30, events: 30, changeLog: 7, attemptEvents: 7, audit: 365 },
       },
       nats: null,
+      telemetry: null,
       risks: [expect.stringContaining('authentication is off')],
     });
   });
@@ -251,6 +252,53 @@ describe('readConfig', () => {
   });
 });
 
+describe('telemetry', () => {
+  const endpoint = 'http://collector:4318';
+
+  it('is off unless an endpoint or the exporter is named, and when it is disabled', () => {
+    expect(readConfig({ OTEL_SERVICE_NAME: 'x', OTEL_TRACES_SAMPLER: 'always_on' }).telemetry).toBeNull();
+    for (const off of [{ OTEL_SDK_DISABLED: 'TRUE' }, { OTEL_TRACES_EXPORTER: 'none' }])
+      expect(readConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, ...off }).telemetry).toBeNull();
+  });
+
+  it('follows the standard variables, those of traces first', () => {
+    expect(readConfig({ OTEL_TRACES_EXPORTER: 'otlp' }).telemetry).toEqual({
+      endpoint: null,
+      protocol: 'http/protobuf',
+      serviceName: 'runplane',
+      sampler: 'parentbased_always_on',
+      ratio: 1,
+    });
+    expect(
+      readConfig({
+        OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
+        OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'https://traces/v1/traces',
+        OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
+        OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json',
+        OTEL_SERVICE_NAME: 'plane',
+        OTEL_TRACES_SAMPLER: 'traceidratio',
+        OTEL_TRACES_SAMPLER_ARG: '0.25',
+      }).telemetry,
+    ).toEqual({
+      endpoint: 'https://traces/v1/traces',
+      protocol: 'http/json',
+      serviceName: 'plane',
+      sampler: 'traceidratio',
+      ratio: 0.25,
+    });
+  });
+
+  it.each([
+    ['OTEL_EXPORTER_OTLP_ENDPOINT is wrong', { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4317' }],
+    ['OTEL_EXPORTER_OTLP_PROTOCOL is "grpc"', { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }],
+    ['OTEL_TRACES_SAMPLER is "sometimes"', { OTEL_TRACES_SAMPLER: 'sometimes' }],
+    ['OTEL_TRACES_SAMPLER_ARG is "2"', { OTEL_TRACES_SAMPLER_ARG: '2' }],
+    ['OTEL_SDK_DISABLED is "yes"', { OTEL_SDK_DISABLED: 'yes' }],
+  ])('refuses what is wrong: %s', (fault, env) => {
+    expect(faultsOf(env)).toEqual([expect.stringContaining(fault)]);
+  });
+});
+
 describe('NATS', () => {
   const url = 'nats://broker:4222';
 
@@ -320,8 +368,22 @@ describe('describeConfig', () => {
       'access: 120000 requests a minute and token, 100 streams a token, no other sites, any document',
       'housekeeping: after 600 s; keeps runs 30 days, events 30 days, the change log 7 days, attempt events 7 days, audit entries 365 days',
       'events from NATS: none',
+      'spans: none',
       'log level: info',
     ]);
+  });
+
+  it('shows where spans go without secrets', () => {
+    const lines = describeConfig(
+      readConfig({
+        OTEL_EXPORTER_OTLP_ENDPOINT: 'http://me:hunter2@collector:4318',
+        OTEL_TRACES_SAMPLER: 'traceidratio',
+        OTEL_TRACES_SAMPLER_ARG: '0.5',
+      }),
+    );
+    expect(lines).toContain(
+      'spans: traceidratio 0.5, of runplane, by http/protobuf to http://me@collector:4318/',
+    );
   });
 
   it.each([

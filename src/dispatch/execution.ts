@@ -1,5 +1,5 @@
 import { toPublicId } from '../domain/ids.ts';
-import { traceparentOf } from '../domain/trace-context.ts';
+import type { TracedWork } from '../domain/trace-context.ts';
 import type { Report } from '../result/parse-result.ts';
 import { parseReport } from '../result/parse-result.ts';
 import type { AttemptEvents, ReportResultInput } from '../result/types.ts';
@@ -14,14 +14,22 @@ export class Execution {
   readonly task: ClaimedTask;
   /** When its lease was last extended, by this process's clock. */
   heardAt = performance.now();
+  /** In milliseconds since 1970. */
+  readonly claimedAt = performance.timeOrigin + this.heardAt;
   readonly #controller = new AbortController();
   readonly #events: Pick<AttemptEvents, 'appendTo'>;
+  readonly #traceparent: (work: TracedWork) => string;
   /** Appends that are under way. */
   readonly #appends = new Set<Promise<unknown>>();
 
-  constructor(task: ClaimedTask, events: Pick<AttemptEvents, 'appendTo'>) {
+  constructor(
+    task: ClaimedTask,
+    events: Pick<AttemptEvents, 'appendTo'>,
+    traceparent: (work: TracedWork) => string,
+  ) {
     this.task = task;
     this.#events = events;
+    this.#traceparent = traceparent;
   }
 
   get aborted(): AbortReason | null {
@@ -43,7 +51,7 @@ export class Execution {
     const timer =
       timeoutSeconds === null ? null : setTimeout(() => this.abort('TIMED_OUT'), timeoutSeconds * 1000);
     try {
-      const running = handler(toInlineTask(this.task, this.#append), signal);
+      const running = handler(toInlineTask(this.task, this.#append, this.#traceparent), signal);
       const result = running instanceof Promise ? await Promise.race([running, abortion(signal)]) : running;
       // Streams of events end with the attempt: what it told comes before.
       if (this.#appends.size > 0) await Promise.allSettled(this.#appends);
@@ -120,7 +128,11 @@ const appendError = ({ kind, message }: { kind: string; message: string }): Hand
     : new HandlerError('HANDLER_ERROR', message);
 
 /** Public ids are made when a handler asks for them: most ask for none. */
-const toInlineTask = (task: ClaimedTask, appendEvents: InlineTask['appendEvents']): InlineTask => ({
+const toInlineTask = (
+  task: ClaimedTask,
+  appendEvents: InlineTask['appendEvents'],
+  traceparent: (work: TracedWork) => string,
+): InlineTask => ({
   appendEvents,
   get attemptId() {
     return toPublicId('att', task.attemptId);
@@ -135,7 +147,7 @@ const toInlineTask = (task: ClaimedTask, appendEvents: InlineTask['appendEvents'
     return task.eventId === null ? null : toPublicId('evt', task.eventId);
   },
   get traceparent() {
-    return traceparentOf(task);
+    return traceparent(task);
   },
   agent: task.agent,
   step: task.step,

@@ -1,4 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { toPublicId } from '../domain/ids.ts';
+import type { TracedWork } from '../domain/trace-context.ts';
 import { isUnavailable } from '../domain/unavailable.ts';
 import type { Report } from '../result/parse-result.ts';
 import type { ResultRecorder } from '../result/results.ts';
@@ -13,8 +15,19 @@ export interface InlinePoolOptions {
   results: ResultRecorder;
   attemptEvents: Pick<AttemptEvents, 'appendTo'>;
   claim: (served: ServedPool, limit: number) => Promise<ClaimedTask[]>;
-  onError: (error: unknown, what: string) => void;
+  /** of names the attempt that it is about. */
+  onError: (error: unknown, what: string, of?: object) => void;
+  /** Called when a handler begins; null: nobody hears of it. */
+  onDispatch: ((execution: Execution) => void) | null;
+  /** What the work of an attempt continues, as a W3C traceparent. */
+  traceparent: (work: TracedWork) => string;
 }
+
+/** What names a task in the log. */
+const namesOf = ({ attemptId, correlationId }: ClaimedTask): object => ({
+  correlationId,
+  attemptId: toPublicId('att', attemptId),
+});
 
 /** Tasks of which more may be held than there are slots: this much work ahead, so that a slot never waits for a claim. */
 const aheadMs = 5;
@@ -118,7 +131,8 @@ export class InlinePool {
   }
 
   #take(task: ClaimedTask): void {
-    const execution = new Execution(task, this.#options.attemptEvents);
+    const { attemptEvents, traceparent } = this.#options;
+    const execution = new Execution(task, attemptEvents, traceparent);
     this.#held.set(task.attemptId, execution);
     this.#waiting.push(execution);
     if (this.#stopped) this.stop();
@@ -130,7 +144,8 @@ export class InlinePool {
       if (!execution) return;
       const handler = this.#options.handlers.get(execution.task.handler ?? '');
       // The agent's handler was changed to one that this process lacks after it was claimed: another replica takes it.
-      if (!handler) execution.abort('SHUTDOWN');
+      if (handler) this.#options.onDispatch?.(execution);
+      else execution.abort('SHUTDOWN');
       this.#running++;
       const started = performance.now();
       const report = execution.run(handler ?? null).finally(() => {
@@ -151,7 +166,7 @@ export class InlinePool {
       if (report) await this.#record(execution, report);
     } catch (error) {
       // The lease stays until the sweeper takes it, so the task is not lost.
-      this.#options.onError(error, 'report');
+      this.#options.onError(error, 'report', namesOf(execution.task));
     } finally {
       this.#held.delete(attemptId);
       this.#pumpSoon();
@@ -170,7 +185,7 @@ export class InlinePool {
         return;
       } catch (error) {
         if (this.#stopped || execution.aborted === 'LEASE_LOST' || !isUnavailable(error)) throw error;
-        this.#options.onError(error, 'report');
+        this.#options.onError(error, 'report', namesOf(execution.task));
         await delay(repeatAfterMs);
       }
     }

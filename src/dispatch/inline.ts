@@ -1,6 +1,8 @@
 import type { Signal } from '../changelog/signal.ts';
 import type { Database } from '../db/pool.ts';
 import { newUuid } from '../domain/ids.ts';
+import { traceparentOf } from '../domain/trace-context.ts';
+import { preciseNow, type WorkObserver } from '../domain/work-observer.ts';
 import type { ResultRecorder } from '../result/results.ts';
 import type { AttemptEvents } from '../result/types.ts';
 import { claimTasks } from '../scheduler/claim-tasks.ts';
@@ -25,7 +27,8 @@ export interface InlineDispatchOptions {
   /** Shown as the worker's name. */
   serverName: string;
   onCommit: () => void;
-  onError: (error: unknown, duty: string) => void;
+  onError: (error: unknown, duty: string, of?: object) => void;
+  observer: WorkObserver | null;
 }
 
 /** Which agents and slots there are is read again at a wake-up, but not more often than this. */
@@ -127,23 +130,32 @@ export class InlineDispatch {
   }
 
   #createPool(served: ServedPool): InlinePool {
-    const { db, handlers, results, attemptEvents, onCommit, onError } = this.#options;
+    const { db, handlers, results, attemptEvents, onCommit, onError, observer } = this.#options;
     return new InlinePool(served, {
       handlers,
       results,
       attemptEvents,
       onError,
+      onDispatch:
+        observer &&
+        (({ task, claimedAt }) =>
+          observer.dispatched({ task, to: 'HANDLER', workerId: this.#workerId ?? '', claimedAt })),
+      traceparent: observer ? (work) => observer.traceparent(work) : traceparentOf,
       claim: async ({ poolId, agentIds }, limit) => {
         if (this.#workerId === null || agentIds.length === 0) return [];
+        const workerId = this.#workerId;
+        const startedAt = observer ? preciseNow() : 0;
         const claimed = await claimTasks(db, {
           agentIds,
           limit,
-          workerId: this.#workerId,
+          workerId,
           claimKey: null,
           poolId,
           leaseSeconds: null,
         });
-        if (claimed.length > 0) onCommit();
+        if (claimed.length === 0) return claimed;
+        onCommit();
+        observer?.claimed({ tasks: claimed, workerId, startedAt });
         return claimed;
       },
     });

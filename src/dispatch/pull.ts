@@ -9,6 +9,7 @@ import { InvalidInputError, isInvalidInput, parsed } from '../domain/problems.ts
 import { parseInteger, parseNumber, parseOptionalInteger } from '../domain/scalars.ts';
 import { parseName, parseOptionalName } from '../domain/text.ts';
 import { traceparentOf } from '../domain/trace-context.ts';
+import { preciseNow, type WorkObserver } from '../domain/work-observer.ts';
 import { parseUsage } from '../result/parse-usage.ts';
 import { type ClaimedTask, type ClaimRequest, claimTasks } from '../scheduler/claim-tasks.ts';
 import type { ReadyWatch } from '../scheduler/ready-watch.ts';
@@ -32,6 +33,7 @@ export interface PullDispatchOptions {
   secretKey: Buffer;
   /** Called after each commit that claimed something. */
   onCommit: () => void;
+  observer: WorkObserver | null;
 }
 
 interface Claim {
@@ -52,7 +54,7 @@ export function createPullDispatch(options: PullDispatchOptions): PullDispatch &
   drain(): void;
   readonly longPolls: number;
 } {
-  const { db, ready, heartbeats, workers, secretKey, onCommit } = options;
+  const { db, ready, heartbeats, workers, secretKey, onCommit, observer } = options;
   const polls = new LongPolls();
 
   const claim = async (input: ClaimTasksInput, clientGone?: AbortSignal): Promise<ClaimTasksOutcome> => {
@@ -87,11 +89,13 @@ export function createPullDispatch(options: PullDispatchOptions): PullDispatch &
       if (clientGone?.aborted || polls.draining)
         return { kind: 'ClaimTasksSuccess', assignments: [], retryAfterSeconds: 1 };
       const work = waitForWork(ready, request.agentIds, end);
+      const startedAt = observer ? preciseNow() : 0;
       const claimed = await claimTasks(db, request);
       if (claimed.length > 0) {
         work.leave();
         onCommit();
-        const assignments = claimed.map((task) => assignment(secretKey, task));
+        const assignments = claimed.map((task) => assignment(secretKey, task, observer));
+        if (observer) tellClaim(observer, claimed, request.workerId, startedAt);
         return { kind: 'ClaimTasksSuccess', assignments, retryAfterSeconds: 0 };
       }
       if (end.aborted) {
@@ -200,7 +204,19 @@ function parseHeartbeat(input: ExtendLeaseInput, attemptId: string, at: string):
   };
 }
 
-function assignment(secretKey: Buffer, task: ClaimedTask): Assignment {
+/** Who claims has its tasks with the answer. */
+function tellClaim(
+  observer: WorkObserver,
+  tasks: readonly ClaimedTask[],
+  workerId: string,
+  startedAt: number,
+): void {
+  const claimedAt = preciseNow();
+  observer.claimed({ tasks, workerId, startedAt });
+  for (const task of tasks) observer.dispatched({ task, to: 'WORKER', workerId, claimedAt });
+}
+
+function assignment(secretKey: Buffer, task: ClaimedTask, observer: WorkObserver | null): Assignment {
   const { expiresAt, handler: _, traceContext: __, ...rest } = task;
   return {
     ...rest,
@@ -208,6 +224,6 @@ function assignment(secretKey: Buffer, task: ClaimedTask): Assignment {
     leaseExpiresAt: expiresAt,
     timeoutAt:
       task.timeoutSeconds === null ? null : new Date(task.startedAt.getTime() + task.timeoutSeconds * 1000),
-    traceparent: traceparentOf(task),
+    traceparent: observer ? observer.traceparent(task) : traceparentOf(task),
   };
 }

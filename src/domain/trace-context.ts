@@ -28,33 +28,28 @@ export const formatTraceparent = ({ traceId, spanId, sampled }: TraceContext): s
 export const packTraceContext = ({ traceId, spanId, sampled }: TraceContext): string =>
   `${traceId}${spanId}${sampled ? '01' : '00'}`;
 
-/** From the text that Postgres writes for what is stored. */
-function unpackTraceContext(stored: string | null): TraceContext | null {
+export function unpackTraceContext(stored: string | null): TraceContext | null {
   if (stored === null) return null;
-  const hex = stored.slice(2);
-  return { traceId: hex.slice(0, 32), spanId: hex.slice(32, 48), sampled: hex.slice(48) === '01' };
+  return { traceId: stored.slice(0, 32), spanId: stored.slice(32, 48), sampled: stored.slice(48) === '01' };
 }
 
 const hexOf = (uuid: string): string => uuid.replaceAll('-', '');
 
 /** The id of the only span that an object has, an attempt or what came in: whoever writes it writes the same. */
-const spanIdOf = (uuid: string): string => hexOf(uuid).slice(16);
-
-/** What a trace is known by that began with us: the event, else the run, that began it. */
-const traceIdOf = (uuid: string): string => hexOf(uuid);
+export const spanIdOf = (uuid: string): string => hexOf(uuid).slice(16);
 
 /** Work that belongs to a run, as far as traces need to know it. */
 export interface TracedWork {
   attemptId: string;
   runId: string;
   eventId: string | null;
-  /** As stored; null when whoever asked for the run gave none. */
+  /** Packed; null when whoever asked for the run gave none. */
   traceContext: string | null;
 }
 
 /** The trace of a run that nobody gave one: the id of what began it. */
-const ownTraceId = ({ eventId, runId }: Pick<TracedWork, 'eventId' | 'runId'>): string =>
-  traceIdOf(eventId ?? runId);
+export const ownTraceId = ({ eventId, runId }: Pick<TracedWork, 'eventId' | 'runId'>): string =>
+  hexOf(eventId ?? runId);
 
 /**
  * What a worker continues when no spans are written here: the context that came with the work as it was given, else one

@@ -18,6 +18,7 @@ import {
   UnavailableRef,
 } from './problems.ts';
 import { AttemptRef, TaskRef } from './refs.ts';
+import { traced } from './traced.ts';
 import { ModelUsageInput } from './usage-input.ts';
 
 const ExecutionErrorInput = builder.inputType('ExecutionErrorInput', {
@@ -161,7 +162,8 @@ builder.mutationFields((t) => ({
     description:
       'Ends an attempt with its result. Repeating it changes nothing. The lease token is the credential.',
     args: { input: t.arg({ type: ReportResultInput, required: true, description: 'The result.' }) },
-    resolve: async (_, { input }, { services }) => (await services.results.reportResults([input]))[0],
+    resolve: async (_, { input }, context) =>
+      (await context.services.results.reportResults([traced(input, context)]))[0],
   }),
   reportResults: t.field({
     type: [ReportResultResult],
@@ -169,9 +171,9 @@ builder.mutationFields((t) => ({
     description:
       'Reports results, each on its own. Answers in input order. The lease tokens are the credentials.',
     args: { inputs: t.arg({ type: [ReportResultInput], required: true, description: 'At most 1,000.' }) },
-    resolve: (_, { inputs }, { services }) => {
+    resolve: (_, { inputs }, context) => {
       checkBatch('inputs', inputs);
-      return services.results.reportResults(inputs);
+      return context.services.results.reportResults(inputs.map((input) => traced(input, context)));
     },
   }),
 }));

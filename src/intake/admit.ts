@@ -84,6 +84,7 @@ function storeDebounced(
   return transaction(db, async (tx) => {
     const settled = await settleDebounced(tx, catalog, budget, debounced);
     const outcomes = new Map<number, AdmissionOutcome>();
+    const there = new Set(settled.changedRuns.map(({ run }) => run.id));
     const keyed = planned.flatMap(keyedObject);
     for (const { index, launch } of debounced) {
       const outcome = settled.outcomes.get(index);
@@ -95,7 +96,9 @@ function storeDebounced(
       const { runId, position } = outcome;
       if (launch.key) keyed.push({ key: launch.key, objectId: runId, position });
       const cursor = encodeCursor(epoch, { xid: position, id: 0 });
-      outcomes.set(index, { kind: 'LaunchRunSuccess', runId, replayed: false, cursor });
+      const joined = there.has(runId);
+      there.add(runId);
+      outcomes.set(index, { kind: 'LaunchRunSuccess', runId, replayed: false, joined, cursor });
     }
     if ((await remember(tx, keyed)).size > 0) throw new KeyTaken();
     await insertEvents(

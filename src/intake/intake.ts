@@ -4,12 +4,14 @@ import type { Database } from '../db/pool.ts';
 import { orUnavailable } from '../db/unavailable.ts';
 import { isInvalidInput, parsed } from '../domain/problems.ts';
 import { parseTraceparent } from '../domain/trace-context.ts';
+import type { WorkObserver } from '../domain/work-observer.ts';
 import { admit, KeyTaken } from './admit.ts';
 import { keyName } from './idempotency.ts';
 import { JobCatalog } from './job-catalog.ts';
 import { type IncomingEvent, parseEvent, parseReceivedEvent } from './parse-event.ts';
 import { parseLaunch } from './parse-launch.ts';
 import { type Admission, type AdmissionOutcome, keyOf } from './plan-admissions.ts';
+import { tellEvent, tellLaunch } from './tell-admissions.ts';
 import type {
   Intake,
   LaunchRunInput,
@@ -23,6 +25,7 @@ export interface IntakeOptions {
   installation: Installation;
   /** Called after each group: something may have been stored. */
   onCommit: () => void;
+  observer: WorkObserver | null;
 }
 
 /** Takes launches and events in. Commands that arrive together share a transaction. */
@@ -30,6 +33,7 @@ export function createIntake({
   db,
   installation,
   onCommit,
+  observer,
 }: IntakeOptions): Intake & { drained(): Promise<void> } {
   const catalog = new JobCatalog();
   const group = new GroupCommit<Admission, AdmissionOutcome>({
@@ -58,7 +62,8 @@ export function createIntake({
     const launch = parsed(() => parseLaunch(input));
     if (isInvalidInput(launch)) return launch;
     const traceContext = parseTraceparent(input.traceparent);
-    return orUnavailable(group.submit({ launch, traceContext }) as Promise<LaunchRunOutcome>);
+    const submit = () => orUnavailable(group.submit({ launch, traceContext }) as Promise<LaunchRunOutcome>);
+    return observer ? tellLaunch(observer, launch, traceContext, submit) : submit();
   };
   const admitEvent = async (
     { traceparent }: Pick<PublishEventInput, 'traceparent'>,
@@ -67,7 +72,8 @@ export function createIntake({
     const event = parsed(parse);
     if (isInvalidInput(event)) return event;
     const traceContext = parseTraceparent(traceparent);
-    return orUnavailable(group.submit({ event, traceContext }) as Promise<PublishEventOutcome>);
+    const submit = () => orUnavailable(group.submit({ event, traceContext }) as Promise<PublishEventOutcome>);
+    return observer ? tellEvent(observer, event, traceContext, submit) : submit();
   };
 
   return {

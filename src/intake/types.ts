@@ -44,6 +44,8 @@ export interface LaunchRunSuccess {
   runId: string;
   /** The key was used before with the same input; this is the run that it made. */
   replayed: boolean;
+  /** It was debounced, and changed a run that waits. */
+  joined?: boolean;
   /** Position in the change log before the run's first change. */
   cursor: string;
 }

@@ -1,3 +1,4 @@
+import type { WorkObserver } from '../domain/work-observer.ts';
 import type { ActionsContext } from './act.ts';
 import { createCancels } from './cancel.ts';
 import { createTaskDeletion } from './delete-task.ts';
@@ -9,7 +10,9 @@ import { createRetries } from './retry.ts';
 import type { Actions } from './types.ts';
 
 /** The epoch binds the cursors that reruns give. */
-export const createActions = (context: ActionsContext & { epoch: string }): Actions => ({
+export const createActions = (
+  context: ActionsContext & { epoch: string; observer: WorkObserver | null },
+): Actions => ({
   ...createCancels(context),
   ...createRetries(context),
   ...createOrders(context),

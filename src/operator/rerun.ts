@@ -17,6 +17,7 @@ import { isTerminal, type RunStatus } from '../domain/status.ts';
 import { parseOptionalPriority } from '../domain/task-fields.ts';
 import { parseOptionalName } from '../domain/text.ts';
 import { packTraceContext, parseTraceparent, type TraceContext } from '../domain/trace-context.ts';
+import { preciseNow, type WorkObserver } from '../domain/work-observer.ts';
 import { KeyTaken } from '../intake/admit.ts';
 import { findRemembered, keyName, remember } from '../intake/idempotency.ts';
 import { type IdempotencyKey, parseConfig } from '../intake/parse-launch.ts';
@@ -29,6 +30,7 @@ import { appendAudit } from './audit.ts';
 import { insertRerun, type OldRun, readOldRun, readOldTasks } from './insert-rerun.sql.ts';
 import { planRerun, type RerunTask } from './plan-rerun.ts';
 import type { RerunInput, RerunOutcome } from './repeat-types.ts';
+import { tellRerun } from './tell-rerun.ts';
 import type { Actions, Actor } from './types.ts';
 
 interface RerunRequest {
@@ -40,11 +42,17 @@ interface RerunRequest {
   traceContext: TraceContext | null;
 }
 
-export const createRerun = (context: ActionsContext & { epoch: string }): Pick<Actions, 'rerun'> => ({
+export const createRerun = (
+  context: ActionsContext & { epoch: string; observer: WorkObserver | null },
+): Pick<Actions, 'rerun'> => ({
   rerun: async (input, actor) => {
     const request = parsed(() => parseRerun(input));
     if (isInvalidInput(request)) return request;
-    return orUnavailable(rerunOnce(context, request, actor));
+    const { observer } = context;
+    const startedAt = observer ? preciseNow() : 0;
+    const outcome = await orUnavailable(rerunOnce(context, request, actor));
+    if (observer) await tellRerun(context.db, observer, request, outcome, startedAt);
+    return outcome;
   },
 });
 

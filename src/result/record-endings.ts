@@ -2,6 +2,8 @@ import type { Queryable } from '../db/pool.ts';
 import type { InvalidInput } from '../domain/problems.ts';
 import { type AttemptHistory, isProviderKind } from '../domain/retry-policy.ts';
 import type { TaskStatus } from '../domain/status.ts';
+import type { TraceContext } from '../domain/trace-context.ts';
+import type { EndedAttempt } from '../domain/work-observer.ts';
 import { bookUsage } from './book-usage.sql.ts';
 import { addConsequences, writeTransition } from './consequences.ts';
 import { type Decision, decideResult, type Ending } from './decide-result.ts';
@@ -10,9 +12,11 @@ import { lockRunsOfAttempts } from './lock-runs.sql.ts';
 import { materialize, type Produced } from './materialize.sql.ts';
 import type { Report } from './parse-result.ts';
 import { type AttemptRow, lockLeases, readAttempts, readHistories } from './read-attempts.sql.ts';
+import { readEndedAttempts } from './read-ended-attempts.sql.ts';
 import { rememberReports } from './remember-reports.sql.ts';
 import { type Spawning, spawnTasks } from './spawn-tasks.ts';
 import { type Place, takePlaces } from './take-places.sql.ts';
+import type { AttemptEnd } from './transition.ts';
 import { TransitionBuilder } from './transition-builder.ts';
 
 /** An attempt that comes to an end: reported by its worker, or found by the sweeper. */
@@ -20,6 +24,8 @@ export interface AttemptEnding {
   attemptId: string;
   /** Null: the sweeper's. */
   report: Report | null;
+  /** Where somebody hears of it: when the report came, and from which trace. */
+  told?: { at: number; traceContext: TraceContext | null };
 }
 
 export type Recorded =
@@ -34,15 +40,30 @@ const idOf = ({ attemptId }: AttemptEnding): string => attemptId;
 const noHistory: AttemptHistory = { counted: 0, uncountedInRow: 0, lostInRow: 0 };
 const defaultHoldBackSeconds = 30;
 
+/** What somebody hears of: everything, or only attempts by which work was lost. */
+export type Heard = 'EVERYTHING' | 'LOSSES';
+
+export interface Endings {
+  /** In the order of the endings. */
+  recorded: Recorded[];
+  /** What is heard of, those first that ended now. */
+  attempts: EndedAttempt[];
+  endedNow: ReadonlySet<string>;
+}
+
 /** Records a group of endings in one transaction: what each changes, and what follows from it for steps and runs. */
-export async function recordEndings(tx: Queryable, endings: readonly AttemptEnding[]): Promise<Recorded[]> {
+export async function recordEndings(
+  tx: Queryable,
+  endings: readonly AttemptEnding[],
+  heard: Heard = 'LOSSES',
+): Promise<Endings> {
   const ids = endings.map(idOf);
   await holdBackThrottles(tx, endings.flatMap(providerPause));
   const runs = await lockRunsOfAttempts(tx, ids);
   await lockLeases(tx, endings.filter(({ report }) => report === null).map(idOf));
   const mayRepeat = endings.filter(({ report }) => report?.status !== 'COMPLETED').map(idOf);
-  const attempts = new Map((await readAttempts(tx, ids, mayRepeat)).map((row) => [row.attemptId, row]));
-  const all = await decide(tx, endings, attempts);
+  const known = new Map((await readAttempts(tx, ids, mayRepeat)).map((row) => [row.attemptId, row]));
+  const all = await decide(tx, endings, known);
   const { rows: spawned, delays, refused } = await spawnTasks(tx, all.flatMap(spawning), runs);
   const decided = refused.size === 0 ? all : all.filter(({ row }) => !refused.has(row.taskId));
 
@@ -65,10 +86,18 @@ export async function recordEndings(tx: Queryable, endings: readonly AttemptEndi
   await bookUsage(tx, decided.flatMap(usageToBook));
   await materialize(tx, decided.flatMap(production));
 
+  const { attemptEnds } = builder.transition;
+  const heardOf = heard === 'EVERYTHING' ? attemptEnds : attemptEnds.filter(isLoss);
+  const endedNow = new Set(heardOf.map((end) => end.attempt_id));
+  const attempts = await readEndedAttempts(tx, [
+    ...endedNow,
+    ...(heard === 'EVERYTHING' ? ids.filter((id) => !endedNow.has(id)) : []),
+  ]);
+
   const byAttempt = new Map(decided.map((d) => [d.row.attemptId, d]));
   const first = new Set(all.map(({ row }) => row.attemptId));
-  return endings.map(({ attemptId }) => {
-    const row = attempts.get(attemptId);
+  const recorded = endings.map(({ attemptId }): Recorded => {
+    const row = known.get(attemptId);
     if (!row) return { answer: 'UNKNOWN' };
     const problem = refused.get(row.taskId);
     if (problem) return first.has(attemptId) ? { answer: 'REFUSED', problem } : { answer: 'AGAIN' };
@@ -78,6 +107,7 @@ export async function recordEndings(tx: Queryable, endings: readonly AttemptEndi
     if (answer === 'CONFLICT' || answer === 'NOTHING') return { answer };
     return { answer, taskId: row.taskId, taskStatus: builder.statusOf(row.taskId) ?? currentStatus(row) };
   });
+  return { recorded, attempts, endedNow };
 }
 
 interface Decided {
@@ -139,6 +169,10 @@ const production = ({ row, report, decision }: Decided): Produced[] =>
   report?.status === 'COMPLETED' && decision.answer === 'APPLIED' && report.materializations.length > 0
     ? [{ taskId: row.taskId, attemptId: row.attemptId, materializations: report.materializations }]
     : [];
+
+/** Nobody did the work, for the time being or for good. */
+const isLoss = ({ status, task_to }: AttemptEnd): boolean =>
+  status === 'LOST' || status === 'TIMED_OUT' || task_to === 'FAILED';
 
 const currentStatus = (row: AttemptRow): TaskStatus =>
   row.task === 'OPEN' ? (row.leased ? 'PROCESSING' : 'ENQUEUED') : row.task;

@@ -5,8 +5,11 @@ import { orUnavailable } from '../db/unavailable.ts';
 import { fromPublicId } from '../domain/ids.ts';
 import { isLeaseToken } from '../domain/lease-token.ts';
 import { isInvalidInput, parsed } from '../domain/problems.ts';
+import { parseTraceparent } from '../domain/trace-context.ts';
+import { preciseNow, type WorkObserver } from '../domain/work-observer.ts';
 import { parseReport } from './parse-result.ts';
 import { type AttemptEnding, type Recorded, recordEndings } from './record-endings.ts';
+import { resultsToTell, warnOfLoss } from './tell-endings.ts';
 import { tokenInvalid } from './token-invalid.ts';
 import type { ReportResultInput, ReportResultOutcome, Results } from './types.ts';
 
@@ -15,22 +18,31 @@ export interface ResultsOptions {
   secretKey: Buffer;
   /** Called after each commit that may have changed something. */
   onCommit: () => void;
+  /** Null: nobody hears of more than losses. */
+  observer?: WorkObserver | null;
+  log?: { warn(fields: object, message: string): void };
 }
 
 /** The one door by which work comes back: reports of workers and of handlers, and what the sweeper finds. */
 export class ResultRecorder implements Results {
   readonly #secretKey: Buffer;
+  readonly #observer: WorkObserver | null;
   readonly #group: GroupCommit<AttemptEnding, Recorded>;
 
-  constructor({ db, secretKey, onCommit }: ResultsOptions) {
+  constructor({ db, secretKey, onCommit, observer = null, log }: ResultsOptions) {
     this.#secretKey = secretKey;
+    this.#observer = observer;
+    const heard = observer ? 'EVERYTHING' : 'LOSSES';
     this.#group = new GroupCommit({
       maxItems: 500,
       keysOf: (ending) => [ending.attemptId],
       apply: async (endings) => {
-        const recorded = await transactionByKey(db, (tx) => recordEndings(tx, endings));
+        const made = await transactionByKey(db, (tx) => recordEndings(tx, endings, heard));
         onCommit();
-        return recorded;
+        const ended = made.attempts.filter(({ attemptId }) => made.endedNow.has(attemptId));
+        if (log) for (const attempt of ended) warnOfLoss(log, attempt);
+        observer?.recorded(ended, resultsToTell(endings, made));
+        return made.recorded;
       },
     });
   }
@@ -40,7 +52,9 @@ export class ResultRecorder implements Results {
   }
 
   /** Records an ending that needs no check: of a handler in this process, or of the sweeper. */
-  async record(ending: AttemptEnding): Promise<Recorded> {
+  async record(given: AttemptEnding): Promise<Recorded> {
+    const ending =
+      this.#observer && !given.told ? { ...given, told: { at: preciseNow(), traceContext: null } } : given;
     for (;;) {
       const recorded = await this.#group.submit(ending);
       if (recorded.answer !== 'AGAIN') return recorded;
@@ -58,7 +72,10 @@ export class ResultRecorder implements Results {
       return tokenInvalid;
     const report = parsed(() => parseReport(input, attemptId));
     if (isInvalidInput(report)) return report;
-    const recorded = await orUnavailable(this.record({ attemptId, report }));
+    const told = this.#observer
+      ? { at: preciseNow(), traceContext: parseTraceparent(input.traceparent) }
+      : undefined;
+    const recorded = await orUnavailable(this.record({ attemptId, report, told }));
     if ('kind' in recorded) return recorded;
     switch (recorded.answer) {
       case 'UNKNOWN':

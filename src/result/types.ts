@@ -62,6 +62,8 @@ export interface ReportResultInput {
   externalRunId?: string | null;
   materializations?: readonly MaterializationInput[] | null;
   spawn?: readonly SpawnTaskInput[] | null;
+  /** W3C traceparent of whoever reports. */
+  traceparent?: string | null;
 }
 
 export interface ReportResultSuccess {

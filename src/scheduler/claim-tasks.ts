@@ -23,7 +23,7 @@ export interface ClaimedTask {
   timeoutSeconds: number | null;
   startedAt: Date;
   expiresAt: Date;
-  /** As stored. */
+  /** Packed. */
   traceContext: string | null;
 }
 
@@ -47,7 +47,7 @@ select json_agg(c) as tasks from (
 select attempt_id as "attemptId", task_id as "taskId", run_id as "runId", agent_id as "agentId", agent, handler, step, number, input, labels,
        customer, correlation_id as "correlationId", event_id as "eventId", serial_key as "serialKey", checkpoint,
        lease_seconds as "leaseSeconds", timeout_seconds as "timeoutSeconds", started_at as "startedAt", expires_at as "expiresAt",
-       trace_context as "traceContext"
+       encode(trace_context, 'hex') as "traceContext"
   from runplane.claim_tasks($1, $2, $3, $4, $5, $6)) c`;
 
 /** Claims the best tasks of these agents, at most limit, never above a concurrency limit over all replicas. */

@@ -6,7 +6,6 @@ export interface SweeperOptions {
   db: Database;
   results: ResultRecorder;
   onError: (error: unknown, duty: string) => void;
-  log: { warn(fields: object, message: string): void };
 }
 
 const everyMs = 1000;
@@ -25,7 +24,7 @@ select l.attempt_id as "attemptId" from now n cross join runplane.scan_starts s 
  * Ends attempts whose lease was not extended or that ran too long. Each replica sweeps; whether an attempt is still
  * expired is decided under its run's lock, so each is ended once.
  */
-export const createSweeper = ({ db, results, onError, log }: SweeperOptions): Duty =>
+export const createSweeper = ({ db, results, onError }: SweeperOptions): Duty =>
   new Duty({
     name: 'sweeper',
     onError,
@@ -35,14 +34,7 @@ export const createSweeper = ({ db, results, onError, log }: SweeperOptions): Du
         text: expiredSql,
         values: [batch],
       });
-      const ended = await Promise.all(
-        rows.map(async ({ attemptId }) => {
-          const { answer } = await results.record({ attemptId, report: null });
-          return answer === 'APPLIED' ? 1 : 0;
-        }),
-      );
-      const count = ended.reduce<number>((sum, one) => sum + one, 0);
-      if (count > 0) log.warn({ attempts: count }, 'ended attempts that lost their lease or ran too long');
+      await Promise.all(rows.map(({ attemptId }) => results.record({ attemptId, report: null })));
       return rows.length === batch ? 0 : everyMs;
     },
   });

@@ -50,6 +50,8 @@ test('the slot of a longer task is claimed for while its result is recorded', as
       } as never,
       attemptEvents: { appendTo: () => Promise.reject(new Error('nobody tells anything')) },
       claim: () => Promise.resolve(claims < 2 ? [taskNumber(claims++)] : []),
+      onDispatch: null,
+      traceparent: () => '',
       onError: (error) => {
         throw error;
       },

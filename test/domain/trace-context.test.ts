@@ -46,5 +46,5 @@ test('a worker continues the context that came with the work, else one of the ev
     '00-0199bbbb000070008000000000000002-8123456789abcdef-01',
   );
   const given = { traceId, spanId, sampled: false };
-  expect(traceparentOf({ ...work, traceContext: `\\x${traceId}${spanId}00` })).toBe(formatTraceparent(given));
+  expect(traceparentOf({ ...work, traceContext: `${traceId}${spanId}00` })).toBe(formatTraceparent(given));
 });

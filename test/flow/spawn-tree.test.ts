@@ -81,7 +81,8 @@ test('the end of a task reads a handful of tasks, however many its run has', asy
     const word = { step: 'word', agent: 'line' };
     const spawn = [word, { ...word, step: 'index', dependsOn: ['word'] }];
     const report = parseReport({ status: 'COMPLETED', spawn }, attemptId);
-    expect(await recordEndings(tx, [{ attemptId, report }])).toMatchObject([{ answer: 'APPLIED' }]);
+    const { recorded } = await recordEndings(tx, [{ attemptId, report }]);
+    expect(recorded).toMatchObject([{ answer: 'APPLIED' }]);
     return (await readSoFar()) - before;
   });
   expect(read).toBeLessThan(20);
