@@ -25,7 +25,7 @@ export function resultsToTell(
 }
 
 /** What names an attempt in the log. */
-export const namesOf = (attempt: Omit<EndedAttempt, 'usage'>): object => ({
+const namesOf = (attempt: Omit<EndedAttempt, 'usage'>): object => ({
   correlationId: attempt.correlationId,
   attemptId: toPublicId('att', attempt.attemptId),
   taskId: toPublicId('task', attempt.taskId),

@@ -61,7 +61,7 @@ export function createSpanWriter({ config, version, instanceId }: SpanWriterOpti
   const tracer = provider.getTracer('runplane', version);
   return {
     isSampled: (traceId, parent) => {
-      const { decision } = sampler.shouldSample(contextOf(parent), traceId, 'intake', 0 as SpanKind, {}, []);
+      const { decision } = sampler.shouldSample(contextOf(parent), traceId, 'intake', 0, {}, []);
       return decision === SamplingDecision.RECORD_AND_SAMPLED;
     },
     write: ({ name, kind, traceId, spanId, parent, links, startedAt, endedAt, attributes, status }) => {
