@@ -1,11 +1,4 @@
-import {
-  type Attributes,
-  type Context,
-  context,
-  type SpanKind,
-  type SpanStatus,
-  trace,
-} from '@opentelemetry/api';
+import { type Attributes, type Context, context, type SpanStatus, trace } from '@opentelemetry/api';
 import { OTLPTraceExporter as JsonExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { OTLPTraceExporter as ProtobufExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import {
