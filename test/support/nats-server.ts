@@ -18,7 +18,7 @@ export interface NatsServer {
 }
 
 export interface NatsServerOptions {
-  /** Default: the one of Debian. */
+  /** Default: RUNPLANE_TEST_NATS_SERVER, else the one of Debian. */
   program?: string;
   /** Lines of its configuration file. */
   config?: string;
@@ -26,7 +26,7 @@ export interface NatsServerOptions {
 
 /** A nats-server of its own, with JetStream, on a free port and with a store directory of its own. */
 export async function startNatsServer({
-  program = 'nats-server',
+  program = process.env.RUNPLANE_TEST_NATS_SERVER ?? 'nats-server',
   config = '',
 }: NatsServerOptions = {}): Promise<NatsServer> {
   const directory = mkdtempSync(join(tmpdir(), 'runplane-nats-'));
