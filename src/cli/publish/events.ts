@@ -11,7 +11,7 @@ export interface Source {
   format: Format;
   /** Null: nobody knows. */
   bytes: number | null;
-  open(): Chunks;
+  open: () => Chunks;
 }
 
 /** An event as it is sent: its place in a list of inputs, in JSON. */
@@ -51,7 +51,7 @@ export async function* readEvents(
 
 function eventOf(
   source: string,
-  { line, place, text }: Piece,
+  { place, text }: Piece,
   { topic, batch, maxBytes }: EventOptions,
 ): { json: string } | Pick<Flaw, 'message'> {
   let payload: unknown;

@@ -16,11 +16,14 @@ export async function* readJson(chunks: Chunks, maxBytes: number): AsyncGenerato
   };
   for await (const chunk of chunks) {
     const text = decode(chunk);
-    if (text === null) return yield notUtf8(splitter.line, splitter.read);
+    if (text === null) {
+      yield notUtf8(splitter.line, splitter.read);
+      return;
+    }
     yield* splitter.split(text);
   }
-  if (decode() === null) return yield notUtf8(splitter.line, splitter.read);
-  yield* splitter.end();
+  if (decode() === null) yield notUtf8(splitter.line, splitter.read);
+  else yield* splitter.end();
 }
 
 class Splitter {
