@@ -2,7 +2,7 @@ import { toPublicId } from '../domain/ids.ts';
 import { notFound } from '../domain/problems.ts';
 import { isTerminal } from '../domain/status.ts';
 import { addRunFilter, runsFrom } from '../read/run-filter.ts';
-import { addTaskFilter, tasksByReason } from '../read/task-filter.ts';
+import { addTaskFilter, tasksFrom } from '../read/task-filter.ts';
 import { cancelTasks } from '../result/cancel-tasks.ts';
 import {
   type ActionsContext,
@@ -66,7 +66,7 @@ export const createCancels = (context: ActionsContext): Cancels => ({
 
   cancelTasks: (input, actor) =>
     bulk(context, 'task.cancel', input, actor, {
-      from: tasksByReason(input.filter).from,
+      from: tasksFrom,
       id: 't.id',
       where: (where) => {
         addTaskFilter(where, input.filter);

@@ -3,7 +3,7 @@ import { toPublicId } from '../domain/ids.ts';
 import { type IllegalState, isInvalidInput, notFound, parsed } from '../domain/problems.ts';
 import { parseOptionalPriority } from '../domain/task-fields.ts';
 import { addDeadLetterFilter, deadLettersFrom } from '../read/dead-letters.ts';
-import { addTaskFilter, tasksByReason } from '../read/task-filter.ts';
+import { addTaskFilter, tasksFrom } from '../read/task-filter.ts';
 import { reopenTasks } from '../result/reopen-tasks.ts';
 import { type ActionsContext, act, auditStatus, readTask, runsOfTasks } from './act.ts';
 import { bulk } from './bulk.ts';
@@ -33,7 +33,7 @@ export const createRetries = (context: ActionsContext): Retries => ({
   retryTasks: ({ priority, ...input }, actor) =>
     withPriority(priority, (parsedPriority) =>
       bulk(context, 'task.retry', input, actor, {
-        from: tasksByReason(input.filter).from,
+        from: tasksFrom,
         id: 't.id',
         where: (where) => {
           addTaskFilter(where, input.filter);

@@ -1,6 +1,6 @@
 import type { Database } from '../db/pool.ts';
 import { readById, readRows } from './query.ts';
-import { addTaskFilter, type TaskFilter, taskStatus, tasksByReason } from './task-filter.ts';
+import { addTaskFilter, type TaskFilter, taskStatus, tasksFrom } from './task-filter.ts';
 import { Where } from './where.ts';
 
 /** Tasks by status, counted. */
@@ -40,7 +40,7 @@ export class CountQuestions {
     addTaskFilter(where, filter);
     // Without conditions the joins would only cost time.
     const filtered = Object.values(filter).some((value) => value != null);
-    const text = `select ${counts} from ${filtered ? tasksByReason(filter).from : tasksAlone} where ${where.toString()}`;
+    const text = `select ${counts} from ${filtered ? tasksFrom : tasksAlone} where ${where.toString()}`;
     const [row] = await readRows<TaskCounts>(this.#db, { text, values: where.values });
     if (!row) throw new Error('Counting gave no row.');
     return row;

@@ -31,45 +31,51 @@ export const taskStatus = `case when t.state <> 'OPEN' then t.state::text when l
 export const knownReasons = (filter: TaskFilter): WaitingReason[] =>
   waitingReasons.filter((reason) => filter.waitingReasons?.includes(reason));
 
+/** That a task waits for one of these reasons; negated: as part of what must not hold. */
+type WaitsFor = (where: Where, reasons: readonly WaitingReason[], negated: boolean) => string;
+
 /** Where the tasks of a filter come from, and in which words it asks why they wait. */
 export interface TaskSource {
   from: string;
   with?: string;
-  reason: string;
+  waitsFor: WaitsFor;
 }
-
-const reasonsOf = (filter: TaskFilter): WaitingReason[] => [
-  ...knownReasons(filter),
-  ...(filter.not ? knownReasons(filter.not) : []),
-];
 
 /**
- * For a filter that few tasks match, or whose matches are all read: by waiting reasons it begins with the tasks that
- * wait for them. Without waiting reasons, just the tasks.
+ * For a filter that few tasks match, or whose matches are all read: begins with the tasks that wait for its reasons. In
+ * both forms these are found once. A join, planned for few of them, would find them anew for each task.
  */
-export function tasksByReason(filter: TaskFilter): TaskSource {
-  const reasons = reasonsOf(filter);
-  const source = { from: tasksFrom, reason: 'waits.reason' };
-  if (reasons.length === 0) return source;
-  const waits = `left join ${waitingTasksSql(reasons)} waits(task_id, reason) on waits.task_id = t.id`;
-  return { ...source, from: `${tasksFrom} ${waits}` };
-}
+export const tasksByReason: TaskSource = {
+  from: tasksFrom,
+  waitsFor: (_, reasons, negated) => {
+    const waiting = `select w.task_id from ${waitingTasksSql(reasons)} w(task_id)`;
+    return negated ? `t.id in (${waiting})` : `t.id = any(array(${waiting}))`;
+  },
+};
 
 /** For a filter that many tasks match, or within a run: each task is asked why it waits, in the order of the list. */
 export function tasksInOrder(filter: TaskFilter): TaskSource {
-  const source = { from: tasksFrom, reason: reasonOfListed };
-  return reasonsOf(filter).length === 0 ? source : { ...source, with: agentFacts('true') };
+  const asked = [filter, filter.not].some((one) => one && knownReasons(one).length > 0);
+  return {
+    from: tasksFrom,
+    waitsFor: (where, reasons) => `(${reasonOfListed}) = any(${where.param(reasons)}::text[])`,
+    ...(asked && { with: agentFacts('true') }),
+  };
 }
 
 /** Adds the conditions of a filter on its source. */
-export function addTaskFilter(where: Where, filter: TaskFilter, reason = 'waits.reason'): void {
+export function addTaskFilter(
+  where: Where,
+  filter: TaskFilter,
+  waitsFor = tasksByReason.waitsFor,
+  negated = false,
+): void {
   where.isOneOf('t.id', filter.ids, 'uuid');
   where.isOneOf('t.run_id', filter.runIds, 'uuid');
   where.isOneOf(taskStatus, filter.statuses);
   if (filter.waitingReasons) {
     const reasons = knownReasons(filter);
-    if (reasons.length === 0) where.and('false');
-    else where.isOneOf(reason, reasons);
+    where.and(reasons.length === 0 ? 'false' : waitsFor(where, reasons, negated));
   }
   where.isOneOf('j.name', filter.jobs);
   where.isOneOf('t.step', filter.steps);
@@ -82,5 +88,5 @@ export function addTaskFilter(where: Where, filter: TaskFilter, reason = 'waits.
   where.between('t.created_at', filter.createdAfter, filter.createdBefore);
   where.between('t.finished_at', filter.finishedAfter, filter.finishedBefore);
   const { not } = filter;
-  if (not) where.not((inner) => addTaskFilter(inner, not, reason));
+  if (not) where.not((inner) => addTaskFilter(inner, not, waitsFor, true));
 }

@@ -11,7 +11,7 @@ import {
 import { waitingTasksSql } from './waiting-tasks.sql.ts';
 import type { Where } from './where.ts';
 
-export type PageSource = Omit<TaskSource, 'reason'> & { conditions: (where: Where) => void };
+export type PageSource = Omit<TaskSource, 'waitsFor'> & { conditions: (where: Where) => void };
 
 /** So many are found and looked up by their ids in a moment. */
 const fewTasks = 10_000;
@@ -23,24 +23,24 @@ const fewTasks = 10_000;
  */
 export async function tasksOfPage(db: Queryable, filter: TaskFilter, byIndex: boolean): Promise<PageSource> {
   const reasons = knownReasons(filter);
-  const from = ({ reason, ...source }: TaskSource): PageSource => ({
+  const from = ({ waitsFor, ...source }: TaskSource): PageSource => ({
     ...source,
-    conditions: (where) => addTaskFilter(where, filter, reason),
+    conditions: (where) => addTaskFilter(where, filter, waitsFor),
   });
   if (reasons.length === 0) return from(tasksInOrder(filter));
   const rows = await readRows<{ id: string }>(db, {
     text: `select w.id from ${waitingTasksSql(reasons)} w(id) limit ${fewTasks + 1}`,
     values: [],
   });
-  if (rows.length > fewTasks) return from(byIndex ? tasksInOrder(filter) : tasksByReason(filter));
+  if (rows.length > fewTasks) return from(byIndex ? tasksInOrder(filter) : tasksByReason);
   const others = { ...filter, waitingReasons: null };
-  const { reason, ...source } = tasksInOrder(others);
+  const { waitsFor, ...source } = tasksInOrder(others);
   const ids = rows.map(({ id }) => id);
   return {
     ...source,
     conditions: (where) => {
       where.isOneOf('t.id', ids, 'uuid');
-      addTaskFilter(where, others, reason);
+      addTaskFilter(where, others, waitsFor);
     },
   };
 }

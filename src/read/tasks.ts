@@ -195,10 +195,10 @@ export class TaskQuestions {
 
   /** Tasks of runs, in the order of their steps. */
   ofRuns(runIds: readonly string[], filter: TaskFilter, page: PageArgs): Promise<Map<string, Page<TaskRow>>> {
-    const { reason, ...source } = tasksInOrder(filter);
+    const { waitsFor, ...source } = tasksInOrder(filter);
     const conditions = (where: Where): void => {
       where.and('t.run_id = parent.id');
-      addTaskFilter(where, filter, reason);
+      addTaskFilter(where, filter, waitsFor);
     };
     const list = { ...ofRun, ...source };
     return readChildLists(this.#db, { list, filter, conditions }, runIds, page);

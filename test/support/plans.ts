@@ -5,6 +5,10 @@ interface PlanNode {
   'Node Type': string;
   'Relation Name'?: string;
   'Index Cond'?: string;
+  /** How often it was begun; only where plans are measured. */
+  'Actual Loops'?: number;
+  /** On average, each time. */
+  'Actual Rows'?: number;
   Plans?: PlanNode[];
 }
 export interface ShownPlan {
@@ -13,13 +17,14 @@ export interface ShownPlan {
 }
 
 /** From now on each new session of this database tells how it executes every statement, also those of functions. */
-export async function showPlans({ db, url }: TestDatabase): Promise<void> {
+export async function showPlans({ db, url }: TestDatabase, { measured = false } = {}): Promise<void> {
   const settings = {
     session_preload_libraries: 'auto_explain',
     'auto_explain.log_min_duration': '0',
     'auto_explain.log_nested_statements': 'on',
     'auto_explain.log_format': 'json',
     'auto_explain.log_level': 'notice',
+    'auto_explain.log_analyze': measured ? 'on' : 'off',
   };
   const name = new URL(url).pathname.slice(1);
   for (const [setting, value] of Object.entries(settings))
@@ -44,6 +49,15 @@ export const fullReads = ({ node, query }: ShownPlan, tables: ReadonlySet<string
     .filter((one) => tables.has(one['Relation Name'] ?? ''))
     .filter((one) => /^(Seq|Index|Index Only) Scan$/.test(one['Node Type']) && !one['Index Cond'])
     .map((one) => `${one['Node Type']} of ${one['Relation Name']} in: ${query.trim().slice(0, 200)}`);
+
+/** What in a measured plan gives more rows than so many, all its repetitions together. */
+export const manyRows = ({ node, query }: ShownPlan, most: number): string[] =>
+  nodesOf(node)
+    .filter((one) => (one['Actual Loops'] ?? 0) * (one['Actual Rows'] ?? 0) > most)
+    .map(
+      (one) =>
+        `${one['Actual Loops']} times ${one['Actual Rows']} rows by ${one['Node Type']} in: ${query.trim().slice(0, 200)}`,
+    );
 
 const nodesOf = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(nodesOf)];
 

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, expect } from 'vitest';
-import type { WorkObserver } from '../../src/domain/work-observer.ts';
 import { createRepair } from '../../src/housekeeping/repair/repair.ts';
 import type { Repairs } from '../../src/housekeeping/repair/repairs.ts';
 import { setClockAhead } from './clock.ts';
@@ -17,7 +16,7 @@ export function repaired() {
   });
   afterEach(() => plane.stop());
 
-  const create = (observer: WorkObserver | null = null) => {
+  const create = () => {
     const lines: { fields: object; message: string }[] = [];
     const note = (fields: object, message: string): void => void lines.push({ fields, message });
     const housekeeping = createRepair({
@@ -26,7 +25,6 @@ export function repaired() {
       onRepaired: () => {},
       onError: (error) => note({ error: String(error) }, 'duty'),
       log: { warn: note, error: note },
-      observer,
     });
     return { ...housekeeping, lines };
   };
