@@ -36,7 +36,9 @@ export class LogReader<Entry, Scope = null> {
   /** When the log was read last. */
   #readAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | null = null;
-  #again = false;
+  /** Of read, and up to which one they are answered. */
+  #calls = 0;
+  #answered = 0;
   #stopped = false;
   /** How often somebody joined. */
   #joined = 0;
@@ -90,8 +92,9 @@ export class LogReader<Entry, Scope = null> {
    * or poll reads again from the same snapshot: nothing is skipped.
    */
   async read(): Promise<void> {
-    this.#again = true;
-    while (this.#again && !this.#stopped) {
+    const call = ++this.#calls;
+    // One that began before the call may have seen less.
+    while (this.#answered < call && !this.#stopped) {
       this.#reading ??= this.#readOnce();
       await this.#reading;
     }
@@ -109,7 +112,7 @@ export class LogReader<Entry, Scope = null> {
   }
 
   async #readOnce(): Promise<void> {
-    this.#again = false;
+    const call = this.#calls;
     this.#readAt = performance.now();
     const { db, readSince } = this.#options;
     const joined = this.#joined;
@@ -118,13 +121,11 @@ export class LogReader<Entry, Scope = null> {
         this.#subscribers.size === 0
           ? { snapshot: await readSnapshot(db), entries: [] }
           : await readSince(this.#snapshot, scopesOf(this.#subscribers.values()));
-      if (joined !== this.#joined) {
-        // Somebody who joined meanwhile was told the old snapshot, and nobody asked for what is of its scope.
-        this.#again = true;
-        return;
-      }
+      // Somebody who joined meanwhile was told the old snapshot, and nobody asked for what is of its scope.
+      if (joined !== this.#joined) return;
       this.#snapshot = snapshot;
       await this.#push(entries, { xid: horizonOf(snapshot), id: 0 });
+      this.#answered = call;
     } finally {
       this.#reading = null;
     }
