@@ -10,7 +10,7 @@ import { count, tier } from '../support/tier.ts';
 /** Of a run with one task, and of that task. */
 const changesOfRun = 6;
 const sizes = {
-  changes: count({ test: 1_200, soak: Number(process.env.RUNPLANE_SOAK_CHANGES ?? 1_000_000) }),
+  changes: count({ test: 1_200, soak: Number(process.env.SOAK_CHANGES ?? 1_000_000) }),
   processes: count({ test: 1, soak: 4 }),
   writersOfProcess: 2,
   subscribers: count({ test: 20, soak: 200 }),
