@@ -6,10 +6,10 @@ import { ScopeEnd } from './attempt-events/scope-end.ts';
 import { readChangePage } from './change-page.ts';
 import { encodeCursor, type Position } from './cursor.ts';
 import { matchesRun, matchesTask } from './filters.ts';
-import { interestInEvents, interestInRuns, interestInTasks } from './interest.ts';
+import { interestInEvents, interestInRuns, interestInTasks, scopeOfRuns, scopeOfTasks } from './interest.ts';
 import type { LogReader } from './log-reader.ts';
 import { LongPolls } from './long-polls.ts';
-import { type LoggedChange, readPage } from './read-changes.sql.ts';
+import { type LoggedChange, type LogScope, readPage } from './read-changes.sql.ts';
 import { horizonOf, readSnapshot } from './snapshot.ts';
 import { RunsEnd } from './stream-end.ts';
 import { Subscription } from './subscription.ts';
@@ -36,8 +36,9 @@ export function createChangeLog({ db, reader, eventReader, epoch }: ChangeLogOpt
     reader,
     epoch,
     scope: null,
-    readPage: (after: Position, snapshot: string) => readPage(db, after, snapshot, streamPage),
   };
+  const pagesOf = (scope: LogScope) => (after: Position, snapshot: string) =>
+    readPage(db, after, snapshot, streamPage, scope);
   return {
     currentCursor: async () => encodeCursor(epoch, { xid: horizonOf(await readSnapshot(db)), id: 0 }),
     taskChanges: (filter, after) =>
@@ -45,6 +46,7 @@ export function createChangeLog({ db, reader, eventReader, epoch }: ChangeLogOpt
         ...stream,
         after,
         interest: interestInTasks(filter),
+        readPage: pagesOf(scopeOfTasks(filter)),
         select: (change) => (matchesTask(filter, change) ? toTaskChange(change) : null),
         end: filter.runIds ? new RunsEnd(db, filter.runIds) : null,
       }),
@@ -53,6 +55,7 @@ export function createChangeLog({ db, reader, eventReader, epoch }: ChangeLogOpt
         ...stream,
         after,
         interest: interestInRuns(filter),
+        readPage: pagesOf(scopeOfRuns(filter)),
         select: (change) => (matchesRun(filter, change) ? toRunChange(change) : null),
         end: filter.ids ? new RunsEnd(db, filter.ids) : null,
       }),

@@ -1,5 +1,5 @@
 import type { EventScope, LoggedEvent } from './attempt-events/read-events.sql.ts';
-import type { LoggedChange } from './read-changes.sql.ts';
+import type { LoggedChange, LogScope } from './read-changes.sql.ts';
 import type { RunChangeFilter, TaskChangeFilter } from './types.ts';
 
 /** What a subscriber may be concerned with. Who gives the same name asks for exactly the same, and shares what is found. */
@@ -8,6 +8,19 @@ export interface Interest {
   /** It is concerned only with entries that have one of these keys; null: with any. */
   keys: readonly string[] | null;
 }
+
+/** The same of the log: the keys of a filter, where it names any. */
+export const scopeOfTasks = ({ runIds, ids, correlationId }: TaskChangeFilter): LogScope => ({
+  runIds: runIds ?? null,
+  taskIds: ids ?? null,
+  correlationId: correlationId ?? null,
+});
+
+export const scopeOfRuns = ({ ids, correlationId }: RunChangeFilter): LogScope => ({
+  runIds: ids ?? null,
+  taskIds: null,
+  correlationId: correlationId ?? null,
+});
 
 const keyOf = {
   run: (id: string): string => `run ${id}`,

@@ -57,28 +57,39 @@ select s.now::text as snapshot, x.* from snapshot s left join lateral (
  * A page of what a snapshot sees after a position and of the transactions that were open then, oldest transaction first. A transaction gets its id before it waits
  * for locks, so an object's earlier change can have a higher transaction id than its later one. Each entry tells below
  * which id its predecessors are; predecessors beyond the page's end are pulled in front, and come again later. The page
- * is of one snapshot with the mark of what was deleted: it is whole if the position is not before that.
+ * is of one snapshot with the mark of what was deleted: it is whole if the position is not before that. Of a scope, the page
+ * is what the part that was looked at has of it, which may be nothing.
  */
 const pageSql = `
-with page as materialized (
+with looked as materialized (
   select c.* from (
     (select e.* from runplane.change_log e where e.xid = any($5::xid8[]) and pg_visible_in_snapshot(e.xid, $3::pg_snapshot)
-      order by e.xid, e.id limit $4)
+      order by e.xid, e.id limit $9)
     union all
     (select e.* from runplane.change_log e
       where (e.xid, e.id) > ($1::xid8, $2::bigint) and pg_visible_in_snapshot(e.xid, $3::pg_snapshot)
-      order by e.xid, e.id limit $4)) c
+      order by e.xid, e.id limit $9)) c
+   order by c.xid, c.id limit $9),
+page as materialized (
+  select c.* from looked c
+   where ($6::uuid[] is null or c.run_id = any($6)) and ($7::uuid[] is null or c.task_id = any($7))
+     and ($8::text is null or (select r.correlation_id from runplane.runs r where r.id = c.run_id) = $8)
    order by c.xid, c.id limit $4),
-last as materialized (select p.xid, p.id, (select max(seen_before) from page) as seen from page p order by p.xid desc, p.id desc limit 1),
+last as materialized (
+  select c.xid, c.id, (select max(seen_before) from page) as seen from (
+    (select p.xid, p.id from page p where (select count(*) from page) = $4 order by p.xid desc, p.id desc limit 1)
+    union all
+    (select l.xid, l.id from looked l where (select count(*) from page) < $4 order by l.xid desc, l.id desc limit 1)) c),
 pulled as (
   select c.* from last l cross join lateral (
     select e.* from runplane.change_log e where (e.xid, e.id) > (l.xid, l.id) and e.xid < l.seen and pg_visible_in_snapshot(e.xid, $3::pg_snapshot)
        and ((e.xid, e.id) > ($1::xid8, $2::bigint) or e.xid = any($5::xid8[])) offset 0) c
    where exists (select from page p where p.run_id = c.run_id and p.task_id is not distinct from c.task_id and p.sequence > c.sequence))
-select x.*, i.log_deleted_xid::text as "deletedXid", i.log_deleted_id as "deletedNumber"
+select x.*, i.log_deleted_xid::text as "deletedXid", i.log_deleted_id as "deletedNumber",
+       (select count(*) from page) = $4 or (select count(*) from looked) = $9 as "isFull",
+       (select l.xid::text from last l) as "lastXid", (select l.id from last l) as "lastNumber"
   from runplane.installation i left join lateral (
-    select ${details}, (select count(*)::int from page) as "pageSize", (select l.xid::text from last l) as "lastXid", (select l.id from last l) as "lastNumber"
-      from (select * from page union all select * from pulled) c ${joins}) x on true
+    select ${details} from (select * from page union all select * from pulled) c ${joins}) x on true
  order by x.number`;
 
 const withId = (row: Omit<LoggedChange, 'id'>): LoggedChange => ({ ...row, id: changeUuid(row.number) });
@@ -103,12 +114,23 @@ export async function readSince(
 
 /** Without changes there is one row, in which all of a change is null. */
 type PageRow = LoggedChange & {
-  pageSize: number | null;
+  isFull: boolean;
   lastXid: string | null;
   lastNumber: number | null;
   deletedXid: string;
   deletedNumber: number;
 };
+
+/** What of the log is asked for: all that is of these. Null does not restrict it. */
+export interface LogScope {
+  runIds: readonly string[] | null;
+  taskIds: readonly string[] | null;
+  correlationId: string | null;
+}
+const wholeLog: LogScope = { runIds: null, taskIds: null, correlationId: null };
+
+/** Entries that a page of a scope is looked for in: so many take the database some 50 ms. */
+const lookedAt = 10_000;
 
 /** The next changes after a position, as a snapshot sees them. */
 export async function readPage(
@@ -116,19 +138,22 @@ export async function readPage(
   after: Position,
   snapshot: string,
   limit: number,
+  { runIds, taskIds, correlationId }: LogScope = wholeLog,
 ): Promise<LogPage<LoggedChange>> {
+  const isWhole = runIds === null && taskIds === null && correlationId === null;
+  const position = [after.xid.toString(), after.id, snapshot, limit, (after.open ?? []).map(String)];
   const { rows } = await transactionByKey(db, (tx) =>
     tx.query<PageRow>({
       name: 'changes-page',
       text: pageSql,
-      values: [after.xid.toString(), after.id, snapshot, limit, (after.open ?? []).map(String)],
+      values: [...position, runIds, taskIds, correlationId, isWhole ? limit : lookedAt],
     }),
   );
   const [first] = rows;
   return {
     entries: rows.filter((row) => row.number !== null).map(withId),
     last: first?.lastXid ? { xid: BigInt(first.lastXid), id: first.lastNumber ?? 0 } : null,
-    full: first?.pageSize === limit,
+    full: first?.isFull ?? false,
     deletedTo: { xid: BigInt(first?.deletedXid ?? 0), id: first?.deletedNumber ?? 0 },
   };
 }

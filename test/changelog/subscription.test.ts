@@ -3,6 +3,7 @@ import { CursorError, encodeCursor } from '../../src/changelog/cursor.ts';
 import type { Changes } from '../../src/changelog/types.ts';
 import { ControlPlane } from '../support/control-plane.ts';
 import { writeLate } from '../support/late-writers.ts';
+import { readyTasks } from '../support/many-tasks.sql.ts';
 import { count } from '../support/tier.ts';
 
 let plane: ControlPlane;
@@ -189,6 +190,35 @@ test('a reader that falls behind its buffer goes back to the log and misses noth
   expect(seen.size).toBe(n);
   await stream.return?.();
 });
+
+test('what is asked for by its keys is found in a backlog of others that no page holds', async () => {
+  const after = await plane.services.changeLog.currentCursor();
+  const run = await plane.launch('one', { correlationId: 'mine' });
+  await plane.job('a', ['a']);
+  for (const statement of readyTasks({ agents: ['a'], count: 6_000, priority: 0 }))
+    await plane.rows(statement);
+  await complete();
+  const [task] = await plane.rows<{ id: string }>('select id from runplane.tasks where run_id = $1', [run]);
+  const toldOf = async (stream: AsyncIterator<Changes<{ toStatus: string }>>): Promise<string[]> => {
+    const statuses: string[] = [];
+    for (let caughtUp = false; !caughtUp; ) {
+      const message = await next(stream);
+      statuses.push(...message.changes.map(({ toStatus }) => toStatus));
+      ({ caughtUp } = message);
+    }
+    await stream.return?.();
+    return statuses;
+  };
+  const ofTask = ['ENQUEUED', 'PROCESSING', 'COMPLETED'];
+  for (const filter of [{ runIds: [run] }, { ids: [task?.id ?? ''] }, { correlationId: 'mine' }])
+    expect(await toldOf(tasks(filter, after)), JSON.stringify(filter)).toEqual(ofTask);
+  for (const filter of [{ ids: [run] }, { correlationId: 'mine' }])
+    expect(await toldOf(runs(filter, after)), JSON.stringify(filter)).toEqual([
+      'QUEUED',
+      'RUNNING',
+      'COMPLETED',
+    ]);
+}, 60_000);
 
 test('changes of one replica are seen by subscribers of another', async () => {
   const other = await ControlPlane.start({ database: plane.database });

@@ -100,11 +100,9 @@ test(
     const urls = replicas.map(({ port }) => `http://127.0.0.1:${port}/graphql`);
     const after = await plane.services.changeLog.currentCursor();
     const shareNames = Array.from({ length: shares }, (_, i) => `share-${i}`);
-    followers = [
-      ...[...shareNames, null, null].flatMap((share) =>
-        (['tasks', 'runs'] as const).map((of) => new LogFollower({ urls, of, share, after }, share !== null)),
-      ),
-    ];
+    followers = [...shareNames, null, null].flatMap((share) =>
+      (['tasks', 'runs'] as const).map((of) => new LogFollower({ urls, of, share, after }, share !== null)),
+    );
     expect(followers).toHaveLength(sizes.subscribers);
 
     const total = writers * runsOfWriter * changesOfRun;
