@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { type ApiReplica, spawnApiReplica } from './support/api-replica.ts';
+import { spawnApiReplica } from './support/api-replica.ts';
 import { answer, compareAll, measureOptions, type Place, percentile, rounds } from './support/compare.ts';
 import { prepareProduct } from './support/product.ts';
 import { createDatabase, settle } from './support/server.ts';
@@ -64,7 +64,7 @@ async function measure({ server, database, probes, beside, streams }: SeenOption
   await prepareProduct(url, { slots: null, throttled: false });
   await settle(url);
   const replicas = await Promise.all([spawnApiReplica(url), spawnApiReplica(url)]);
-  const [own, other] = replicas as [ApiReplica, ApiReplica];
+  const [own, other] = replicas;
   const marker = 'no message has this';
   const watchers =
     streams === 0
