@@ -83,7 +83,7 @@ const operationDefinition = ({ type, topic, description, after }: Operation): De
     ),
   });
 
-const definitions: readonly Definition[] = [
+export const definitions: readonly Definition[] = [
   define('knowledge_chat_persist', {
     description: 'Keeps an audit trail of chats.',
     topic: chatTopic,
@@ -100,6 +100,3 @@ const definitions: readonly Definition[] = [
   }),
   ...operations.map(operationDefinition),
 ];
-
-export const jobs: readonly SaveJobInput[] = definitions.map(({ job }) => job);
-export const routes: readonly SaveRouteInput[] = definitions.map(({ route }) => route);

@@ -1,11 +1,11 @@
 import type { Configuration } from '../operator/types.ts';
-import { agents, jobs, routes } from './definitions.ts';
+import { agents, definitions } from './definitions.ts';
 
 const actor = { name: 'knowledge', requestId: null };
 
 /** What the pipeline needs to be installed. */
 interface Services {
-  configuration: Pick<Configuration, 'saveAgent' | 'saveJob' | 'saveRoute'>;
+  configuration: Pick<Configuration, 'saveAgent' | 'installJob'>;
 }
 
 interface Outcome {
@@ -15,16 +15,15 @@ interface Outcome {
 
 /**
  * Saves what the pipeline consists of. Several servers may do so at once, and each at every start: what is there already
- * raises no version. Jobs are the other half of the handlers, so they are brought up to this release. Agents and routes
- * are only created where they are missing: what an operator tuned or switched off stays so.
+ * raises no version. Jobs are the other half of the handlers, so they are brought up to this release. Agents are only
+ * created where they are missing, and routes with their jobs: what an operator tuned, switched off or deleted stays so.
  */
 export async function installKnowledge({ configuration }: Services): Promise<void> {
   const create = { ifVersion: 0 };
   for (const agent of agents)
     createdOrThere(await configuration.saveAgent({ ...agent, ...create }, actor), agent.name);
-  for (const job of jobs) saved(await configuration.saveJob(job, actor), job.name);
-  for (const route of routes)
-    createdOrThere(await configuration.saveRoute({ ...route, ...create }, actor), route.name);
+  for (const definition of definitions)
+    saved(await configuration.installJob(definition, actor), definition.job.name);
 }
 
 /** With ifVersion 0 an object that exists is an illegal state, which is what was wanted. */

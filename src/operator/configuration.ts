@@ -1,4 +1,5 @@
 import { deleteRoute } from './delete-route.ts';
+import { installJob } from './install-job.ts';
 import { setPaused } from './pause.ts';
 import { createRoutePreview } from './preview-routes.ts';
 import { type SaveContext, save } from './save.ts';
@@ -18,6 +19,7 @@ export function createConfiguration(context: SaveContext): Configuration {
     saveQueue: (input, actor) => save(context, queueKind, 'SaveQueueSuccess', input, actor),
     savePool: (input, actor) => save(context, poolKind, 'SavePoolSuccess', input, actor),
     saveRoute: (input, actor) => save(context, routeKind, 'SaveRouteSuccess', input, actor),
+    installJob: (input, actor) => installJob(context, input, actor),
     deleteRoute: (input, actor) => deleteRoute(context, input, actor),
     previewRoutes: createRoutePreview(context.db),
     pauseQueue: (input, actor) => setPaused(context, 'queue', 'SaveQueueSuccess', true, input, actor),

@@ -9,7 +9,7 @@ import { type IdOf, readRow } from './rows.ts';
 import type { Identity, ObjectKind } from './save.ts';
 import type { SaveJobInput } from './types.ts';
 
-interface JobSpec {
+export interface JobSpec {
   description: string | null;
   configSchema: Json;
   steps: StepSpec[];

@@ -2,7 +2,13 @@ import type { Database, Queryable } from '../db/pool.ts';
 import { transaction } from '../db/transaction.ts';
 import { digest } from '../domain/digest.ts';
 import { newUuid } from '../domain/ids.ts';
-import { type IllegalState, isInvalidInput, type NotFound, parsed } from '../domain/problems.ts';
+import {
+  type IllegalState,
+  type InvalidInput,
+  isInvalidInput,
+  type NotFound,
+  parsed,
+} from '../domain/problems.ts';
 import { parseName } from '../domain/text.ts';
 import { appendAudit } from './audit.ts';
 import { parseIfVersion } from './parse-fields.ts';
@@ -52,11 +58,7 @@ export async function save<
   input: Input,
   actor: Actor,
 ): Promise<SaveOutcome<Kind>> {
-  const request = parsed(() => ({
-    name: parseName(input.name, 'name'),
-    ifVersion: parseIfVersion(input.ifVersion),
-    spec: kind.parse(input),
-  }));
+  const request = requestOf(kind, input);
   if (isInvalidInput(request)) return request;
   const outcome = await transaction(context.db, (tx) => saveIn(tx, kind, request, actor));
   if ('kind' in outcome) return outcome;
@@ -64,6 +66,16 @@ export async function save<
   const { id, name, version } = outcome;
   return { kind: success, id, name, version };
 }
+
+export const requestOf = <Input extends { name: string; ifVersion?: number | null }, Spec extends object>(
+  kind: ObjectKind<Input, Spec>,
+  input: Input,
+): SaveRequest<Spec> | InvalidInput =>
+  parsed(() => ({
+    name: parseName(input.name, 'name'),
+    ifVersion: parseIfVersion(input.ifVersion),
+    spec: kind.parse(input),
+  }));
 
 export interface SaveRequest<Spec> {
   name: string;

@@ -133,6 +133,12 @@ export type SaveThrottleOutcome = SaveOutcome<'SaveThrottleSuccess'>;
 export type SaveQueueOutcome = SaveOutcome<'SaveQueueSuccess'>;
 export type SavePoolOutcome = SaveOutcome<'SavePoolSuccess'>;
 export type SaveRouteOutcome = SaveOutcome<'SaveRouteSuccess'>;
+/** A job and the route that launches it. */
+export interface InstallJobInput {
+  job: SaveJobInput;
+  route: SaveRouteInput;
+}
+export type InstallJobOutcome = { kind: 'InstallJobSuccess' } | InvalidInput | NotFound | IllegalState;
 export type DeleteOutcome = DeleteSuccess | NotFound | IllegalState;
 
 /**
@@ -147,6 +153,11 @@ export interface Configuration {
   saveQueue(input: SaveQueueInput, actor: Actor): Promise<SaveQueueOutcome>;
   savePool(input: SavePoolInput, actor: Actor): Promise<SavePoolOutcome>;
   saveRoute(input: SaveRouteInput, actor: Actor): Promise<SaveRouteOutcome>;
+  /**
+   * Of what is shipped: creates a job with its route, or brings the job up to date. What somebody switched off since stays
+   * so: the job is not enabled, and the route not created again.
+   */
+  installJob(input: InstallJobInput, actor: Actor): Promise<InstallJobOutcome>;
   deleteRoute(input: NameInput, actor: Actor): Promise<DeleteOutcome>;
   /** What would be launched for a message, by the routes' names. Nothing is written. */
   previewRoutes(input: PreviewInput): Promise<RoutePreview[] | InvalidInput>;

@@ -39,7 +39,7 @@ test.each([
   expect(stderr).toContain('--help');
 });
 
-test('installed from the packed package, without what it is developed with, it runs the server from a folder of others', async () => {
+test('installed from the packed package, without what it is developed with, it applies a manifest and runs the server from a folder of others', async () => {
   // What is compiled for other programs is not needed, and would be written by two tests at once.
   const installed = await unpackProduct(directory, '--ignore-scripts');
   await copyDependencies(directory);
@@ -47,6 +47,11 @@ test('installed from the packed package, without what it is developed with, it r
   await writeFile(join(directory, 'tsconfig.json'), '{ "compilerOptions": { "target": "es5" } ');
   await writeFile(join(directory, 'package.json'), '{ "type": "commonjs" }');
   const database = await createTestDatabase();
+  const apply = ['apply', '-f', '-', '--dry-run'];
+  const manifest = { env: { DATABASE_URL: database.url }, input: 'pools: [{ name: p, slotsPerReplica: 1 }]' };
+  expect(
+    await runCommand(apply, { ...manifest, cwd: directory, program: join(installed, 'bin/runplane.js') }),
+  ).toMatchObject({ code: 0, stdout: expect.stringContaining('+ create    pool     p') });
   const server = await startProcess(
     join(installed, 'bin/runplane.js'),
     ['start'],

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { agents, jobs, routes } from '../../src/knowledge/definitions.ts';
+import { agents, definitions } from '../../src/knowledge/definitions.ts';
 import { createKnowledgeHandlers, installKnowledge } from '../../src/knowledge/index.ts';
 import { createConfiguration } from '../../src/operator/configuration.ts';
+import { applyManifest } from '../../src/operator/manifest/apply.ts';
 import { actor } from '../support/control-plane.ts';
 import { createTestDatabase, openDatabase, type TestDatabase } from '../support/database.ts';
 
@@ -10,6 +11,9 @@ beforeEach(async () => {
   database = await createTestDatabase();
 });
 afterEach(() => database.drop());
+
+const jobs = definitions.map(({ job }) => job);
+const routes = definitions.map(({ route }) => route);
 
 const configurationOf = (db: TestDatabase['db']) => createConfiguration({ db, onCommit: () => {} });
 
@@ -56,6 +60,29 @@ test('what an operator changed stays as it is', async () => {
   await installKnowledge({ configuration });
   const found = await versions();
   expect([found.get(`agent ${agent.name}`), found.get(`route ${route.name}`)]).toEqual([2, 2]);
+});
+
+test('what a manifest without it switched off is neither enabled nor created again', async () => {
+  const configuration = configurationOf(database.db);
+  await installKnowledge({ configuration });
+  const pruned = await applyManifest({ db: database.db, onCommit: () => {} }, [], {
+    actor,
+    prune: true,
+    dryRun: false,
+    misshapen: [],
+    refused: false,
+  });
+  expect(
+    pruned.kind === 'Applied' &&
+      pruned.changes.map(({ action, noun, name }) => `${action} ${noun} ${name}`).sort(),
+  ).toEqual(
+    all.map((object) => (object.startsWith('route') ? `delete ${object}` : `disable ${object}`)).sort(),
+  );
+  const before = await versions();
+  await installKnowledge({ configuration });
+  expect(await versions()).toEqual(before);
+  const { rows } = await database.db.query({ text: 'select name from runplane.jobs where enabled' });
+  expect(rows).toEqual([]);
 });
 
 test('every agent has its handler', () => {

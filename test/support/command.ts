@@ -13,9 +13,10 @@ export interface CommandOutcome {
 /** Runs the command of the product to its end, as a process of its own. */
 export async function runCommand(
   args: readonly string[],
-  { env = {}, input = '', cwd = root }: { env?: NodeJS.ProcessEnv; input?: string; cwd?: string } = {},
+  options: { env?: NodeJS.ProcessEnv; input?: string; cwd?: string; program?: string } = {},
 ): Promise<CommandOutcome> {
-  const child = spawn(process.execPath, [`${root}bin/runplane.js`, ...args], {
+  const { env = {}, input = '', cwd = root, program = `${root}bin/runplane.js` } = options;
+  const child = spawn(process.execPath, [program, ...args], {
     cwd,
     env: { ...process.env, ...env },
     stdio: 'pipe',
