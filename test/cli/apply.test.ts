@@ -1,24 +1,19 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { hostname, tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
+import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readManifest } from '../../src/cli/manifest/read-manifest.ts';
 import { type CommandOutcome, runCommand } from '../support/command.ts';
 import { ControlPlane } from '../support/control-plane.ts';
+import { createTestDatabase } from '../support/database.ts';
 import { startProcess } from '../support/processes.ts';
 
 let directory: string;
 let plane: ControlPlane;
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'runplane-apply-'));
-  // Nothing but a signal wakes whoever waits.
-  const signalTimes = {
-    proveAliveEveryMs: 60_000,
-    answerWithinMs: 60_000,
-    pollEveryMs: 60_000,
-    pollEveryWhileDeafMs: 60_000,
-  };
-  plane = await ControlPlane.start({ signalTimes });
+  plane = await ControlPlane.start();
 });
 afterAll(async () => {
   await plane.stop();
@@ -170,7 +165,30 @@ test('a file that there is not, and a call without one, are told', async () => {
   ).toMatchObject({ code: 1, stderr: expect.stringContaining('DATABASE_UNREACHABLE') });
 });
 
-test('a server that runs takes it over at once: a worker that waits gets its task', async () => {
+test('servers that run hear of it when it changed something, and only then', async () => {
+  const quiet = await createTestDatabase();
+  const listener = new pg.Client({ connectionString: quiet.url });
+  await listener.connect();
+  let heard = 0;
+  listener.on('notification', () => heard++);
+  await listener.query('listen runplane_changed');
+  const env = { DATABASE_URL: quiet.url };
+  const input = 'agents: [{ name: held, dispatch: { pull: {} }, maxConcurrentTasks: 1 }]';
+  for (const [options, told] of [
+    [['--dry-run'], 0],
+    [[], 1],
+    [[], 1],
+  ] as const) {
+    expect(await runCommand(['apply', '-f', '-', ...options], { env, input })).toMatchObject({ code: 0 });
+    // What was sent before the command ended is delivered with the next answer.
+    await listener.query('select');
+    expect(heard).toBe(told);
+  }
+  await listener.end();
+  await quiet.drop();
+});
+
+test('a worker that waits is given what a manifest makes possible', async () => {
   await plane.agent('held', { maxConcurrentTasks: 0 });
   await plane.job('one', ['held']);
   await plane.launch('one');
