@@ -703,7 +703,7 @@ CREATE INDEX "attempt_events_by_task" ON "runplane"."attempt_events" USING btree
 CREATE UNIQUE INDEX "agent_throttles_by_throttle" ON "runplane"."agent_throttles" USING btree ("throttle_id","agent_id");--> statement-breakpoint
 CREATE INDEX "ingest_incidents_by_stream" ON "runplane"."ingest_incidents" USING btree ("stream","consumer","id");--> statement-breakpoint
 CREATE INDEX "ingest_incidents_by_event" ON "runplane"."ingest_incidents" USING btree ("event_id") WHERE "runplane"."ingest_incidents"."event_id" is not null;--> statement-breakpoint
-CREATE UNIQUE INDEX "ingest_incidents_lasting" ON "runplane"."ingest_incidents" USING btree ("stream","consumer","kind") WHERE "runplane"."ingest_incidents"."resolved_at" is null and "runplane"."ingest_incidents"."kind" in ('STREAM_MISSING', 'CONSUMER_MISSING', 'AGE_WARNING');--> statement-breakpoint
+CREATE UNIQUE INDEX "ingest_incidents_lasting" ON "runplane"."ingest_incidents" USING btree ("stream","consumer","kind") WHERE "runplane"."ingest_incidents"."resolved_at" is null and "runplane"."ingest_incidents"."kind" in ('STREAM_MISSING', 'AGE_WARNING');--> statement-breakpoint
 CREATE INDEX "knowledge_chat_audit_by_correlation" ON "runplane"."knowledge_chat_audit" USING btree ("correlation_id");--> statement-breakpoint
 CREATE INDEX "knowledge_chat_pairs_by_correlation" ON "runplane"."knowledge_chat_pairs" USING btree ("correlation_id");--> statement-breakpoint
 CREATE INDEX "knowledge_events_by_type" ON "runplane"."knowledge_events" USING btree ("event_type");--> statement-breakpoint

@@ -1,3 +1,4 @@
+import { editDistance } from './domain/edit-distance.ts';
 import { errors } from './errors.ts';
 import { type NatsConfig, readNats } from './nats-config.ts';
 import type { Setting, SettingWithDefault } from './setting.ts';
@@ -81,11 +82,13 @@ export class ConfigurationError extends Error {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Reads and checks the environment as a whole; throws a ConfigurationError with every fault. */
-export function readConfig(env: Environment = process.env): Config {
-  const faults = unknownVariables(env);
+interface Read {
+  <T>(name: SettingName, setting: SettingWithDefault<T>): T;
+  <T>(name: SettingName, setting: Setting<T>): T | null;
+}
 
-  /** A wrong value is a fault and reads as the default, so that the rest is checked all the same. */
+/** A wrong value is a fault and reads as the default, so that the rest is checked all the same. */
+function readerOf(env: Environment, faults: string[]): Read {
   function read<T>(name: SettingName, setting: SettingWithDefault<T>): T;
   function read<T>(name: SettingName, setting: Setting<T>): T | null;
   function read<T>(name: SettingName, setting: Setting<T>): T | null {
@@ -99,7 +102,26 @@ export function readConfig(env: Environment = process.env): Config {
     }
     return setting.default === null ? null : (setting.parse(setting.default) ?? null);
   }
+  return read;
+}
 
+/** What commands need that ask a server. */
+export function readClientConfig(env: Environment = process.env): { url: string; token: string | null } {
+  const faults: string[] = [];
+  const read = readerOf(env, faults);
+  const config = {
+    url: read('RUNPLANE_URL', settings.RUNPLANE_URL),
+    token: read('RUNPLANE_TOKEN', settings.RUNPLANE_TOKEN),
+  };
+  if (faults.length > 0) throw new ConfigurationError(faults);
+  return config;
+}
+
+/** Reads and checks the environment as a whole; throws a ConfigurationError with every fault. */
+export function readConfig(env: Environment = process.env): Config {
+  const faults = unknownVariables(env);
+
+  const read = readerOf(env, faults);
   const auth = read('RUNPLANE_AUTH', settings.RUNPLANE_AUTH);
   const adminToken = read('RUNPLANE_ADMIN_TOKEN', settings.RUNPLANE_ADMIN_TOKEN);
   const issuer = read('RUNPLANE_OIDC_ISSUER', settings.RUNPLANE_OIDC_ISSUER);
@@ -199,20 +221,6 @@ function unknownVariables(env: Environment): string[] {
         .sort((a, b) => a.distance - b.distance);
       return `There is no setting ${name}; the nearest is ${nearest?.candidate}.`;
     });
-}
-
-/** Characters to insert, delete or replace to get from one text to the other. */
-function editDistance(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, j) => j);
-  for (let i = 0; i < from.length; i++) {
-    const next = [i + 1];
-    for (let j = 0; j < to.length; j++) {
-      const replaced = (row[j] ?? 0) + (from[i] === to[j] ? 0 : 1);
-      next.push(Math.min(replaced, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row[to.length] ?? 0;
 }
 
 function findRisks(config: Omit<Config, 'risks'>, env: Environment): string[] {

@@ -185,6 +185,7 @@ export async function startServices(options: ServicesOptions): Promise<Services>
         onRepaired: onCommit,
         onError,
         log,
+        observer,
       });
       duties.push(repair, createRetention({ db, retentionDays, onError, log }));
     }

@@ -1,4 +1,5 @@
 import { isIPv4 } from 'node:net';
+import { clientSettings } from './client-settings.ts';
 import { limits } from './domain/limits.ts';
 import { natsSettings } from './nats-settings.ts';
 import { choice, integer, path, type Setting, type SettingWithDefault } from './setting.ts';
@@ -150,6 +151,7 @@ export const settings = {
   ...natsSettings,
   ...telemetrySettings,
   LOG_LEVEL: choice(logLevels, 'info', 'The least severe log lines that are written.'),
+  ...clientSettings,
 } as const;
 
 export type SettingName = keyof typeof settings;

@@ -35,7 +35,7 @@ export function parseArguments<const Options extends NonNullable<ParseArgsConfig
 ) {
   const parsed = inUsage(() => parseArgs({ args, options, allowPositionals: max > 0, strict: true }));
   const { length } = parsed.positionals;
-  if (length < min) throw new UsageError('Something is missing.');
+  if (length < min) throw new UsageError(`There are ${length} words, and at least ${min} are needed.`);
   if (length > max) throw new UsageError(`${JSON.stringify(parsed.positionals[max])} is one word too many.`);
   return parsed;
 }

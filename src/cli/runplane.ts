@@ -13,6 +13,7 @@ const commands: Readonly<Record<string, Entry>> = {
   start: { summary: 'runs the server', load: () => import('./start.ts') },
   demo: { summary: 'runs a server and shows it at work on example events', load: () => import('./demo.ts') },
   apply: { summary: 'makes the configuration what a manifest says', load: () => import('./apply.ts') },
+  publish: { summary: 'publishes the lines of files as events', load: () => import('./publish.ts') },
   export: { summary: 'writes the configuration as a manifest', load: () => import('./export.ts') },
   'nats setup': {
     summary: 'creates the streams of NATS that do not exist',

@@ -3,7 +3,7 @@ import type { Attached } from './attach.ts';
 import { BatchSize } from './batch-size.ts';
 import { parseAckSubject } from './message.ts';
 import { Pull } from './pull.ts';
-import { databaseAnswers, type TakenIn, takeIn } from './take-in.ts';
+import { databaseAnswers, OtherStream, type TakenIn, takeIn } from './take-in.ts';
 import { type IngestContext, nakMs, type Source, type StreamMessage } from './types.ts';
 import { backoffMs, wait } from './wait.ts';
 
@@ -23,8 +23,8 @@ export interface DeliveryLoopOptions {
   nc: NatsConnection;
   attached: Attached;
   signal: AbortSignal;
-  /** Nothing is fetched from when it is called with true until it is called with false. */
-  onPause: (isPaused: boolean) => void;
+  /** Nothing was fetched for a while, up to now. */
+  onPause: () => void;
 }
 
 /**
@@ -112,6 +112,7 @@ export class DeliveryLoop {
     try {
       return await takeIn(context, source, attached.streamCreated, messages, isLast);
     } catch (error) {
+      if (error instanceof OtherStream) this.#gone = error.message;
       // Some may be stored: they are found again by their keys.
       context.log.warn(
         { stream: source.stream, error: String(error) },
@@ -126,13 +127,12 @@ export class DeliveryLoop {
     const { context, source, signal, onPause } = this.#options;
     if (await databaseAnswers(context)) return;
     context.log.warn({ stream: source.stream }, 'the database does not answer: nothing is fetched');
-    onPause(true);
     for (let failures = 0; !signal.aborted; failures++) {
       this.#answerAll(nak(nakMs(source)));
       await wait(backoffMs(failures), signal);
       if (await databaseAnswers(context)) break;
     }
-    onPause(false);
+    onPause();
   }
 
   #answerTo(taken: TakenIn | undefined): Answer {

@@ -8,7 +8,7 @@ insert into runplane.ingest_incidents (id, stream, consumer, at, kind, from_sequ
 select i.id, $1, $2, n.at, i.kind, i."from", i."to", i.detail, i."eventId", case when i."isOver" then n.at end
   from json_to_recordset($3::json) as i(id uuid, kind text, "from" int8, "to" int8, detail text, "eventId" uuid, "isOver" boolean)
   cross join now n
-on conflict (stream, consumer, kind) where resolved_at is null and kind in ('STREAM_MISSING', 'CONSUMER_MISSING', 'AGE_WARNING') do nothing
+on conflict (stream, consumer, kind) where resolved_at is null and kind in ('STREAM_MISSING', 'AGE_WARNING') do nothing
 returning id`;
 
 /** Writes incidents down; of what lasts, only the first. Answers how many are new. */
@@ -35,7 +35,7 @@ update runplane.ingest_incidents set resolved_at = runplane.clock()
 export async function resolveIncident(
   tx: Queryable,
   { stream, consumer }: Source,
-  kind: Extract<IncidentKind, 'STREAM_MISSING' | 'CONSUMER_MISSING' | 'AGE_WARNING'>,
+  kind: Extract<IncidentKind, 'STREAM_MISSING' | 'AGE_WARNING'>,
 ): Promise<void> {
   await tx.query({ name: 'resolve-incident', text: resolveSql, values: [stream, consumer, kind] });
 }

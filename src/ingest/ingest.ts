@@ -33,21 +33,24 @@ export function startIngest(config: NatsConfig, context: IngestContext): Ingest 
       if (!signal.aborted) log.warn({ error: String(error ?? 'closed') }, 'the connection to NATS is lost');
     });
     const until = AbortSignal.any([signal, lost.signal]);
-    await Promise.all(
-      sources.map((source) =>
-        ingestStream({
-          context,
-          source,
-          nc,
-          signal: until,
-          onProblem: (problem) => problems.set(source.stream, problem),
-        }),
-      ),
-    );
-    // What was acknowledged last is still on its way.
-    if (!nc.isClosed()) await nc.flush().catch(() => {});
-    await nc.close();
-    await ended;
+    try {
+      await Promise.all(
+        sources.map((source) =>
+          ingestStream({
+            context,
+            source,
+            nc,
+            signal: until,
+            onProblem: (problem) => problems.set(source.stream, problem),
+          }),
+        ),
+      );
+      // What was acknowledged last is still on its way.
+      if (!nc.isClosed()) await nc.flush().catch(() => {});
+    } finally {
+      await nc.close();
+      await ended;
+    }
   };
 
   const run = async (): Promise<void> => {

@@ -70,19 +70,20 @@ update runplane.ingest_streams
    set handled = handled + $4::int8multirange, delivered_sequence = greatest(delivered_sequence, upper($4::int8multirange) - 1)
  where stream = $1 and consumer = $2 and stream_created = $3`;
 
-/** These messages are stored, refused visibly, or known to be lost. */
+/** These messages are stored, refused visibly, or known to be lost. False: there is another stream of that name by now. */
 export async function markHandled(
   tx: Queryable,
   { stream, consumer }: Source,
   streamCreated: string,
   ranges: readonly Range[],
-): Promise<void> {
-  if (ranges.length === 0) return;
-  await tx.query({
+): Promise<boolean> {
+  if (ranges.length === 0) return true;
+  const { rowCount } = await tx.query({
     name: 'mark-handled',
     text: markSql,
     values: [stream, consumer, streamCreated, formatRanges(ranges)],
   });
+  return rowCount === 1;
 }
 
 /** A replica that was not heard of for so long does not watch any more. */
@@ -131,18 +132,22 @@ export interface Seen {
   redelivered: number;
 }
 
+// A stream whose end is before the one that it had has lost messages in a crash, and gives their numbers again.
 const seenSql = `
 update runplane.ingest_streams s
-   set seen_at = runplane.clock(), subjects = $4, ack_wait_seconds = $5, max_deliver = $6, max_age_seconds = $7, last_sequence = $8,
-       delivered_sequence = greatest(s.delivered_sequence, $9), pending = $10, unacknowledged = $11, redelivered = $12
- where s.stream = $1 and s.consumer = $2 and s.stream_created = $3
+   set seen_at = runplane.clock(), subjects = $5, ack_wait_seconds = $6, max_deliver = $7, max_age_seconds = $8, last_sequence = $9,
+       pending = $11, unacknowledged = $12, redelivered = $13,
+       handled = case when s.last_sequence > $9 then s.handled * int8multirange(int8range(1, $9 + 1)) else s.handled end,
+       delivered_sequence = case when s.last_sequence > $9 then $10 else greatest(s.delivered_sequence, $10) end
+ where s.stream = $1 and s.consumer = $2 and s.stream_created = $3 and s.watcher = $4
 returning s.stream_created as "streamCreated", s.consumer_created as "consumerCreated", s.handled::text,
           s.delivered_sequence as "deliveredSequence", s.last_sequence as "lastSequence"`;
 
-/** Keeps what was seen; answers how far the stream is taken in. Null: it is not the stream that was attached to. */
+/** Keeps what was seen; answers how far the stream is taken in. Null: it is another stream, or another replica watches. */
 export async function saveSeen(
   db: Database,
   { stream, consumer }: Source,
+  watcher: string,
   seen: Seen,
 ): Promise<Position | null> {
   const { rows } = await statement<PositionRow>(db, {
@@ -152,6 +157,7 @@ export async function saveSeen(
       stream,
       consumer,
       seen.streamCreated,
+      watcher,
       seen.subjects,
       seen.ackWaitSeconds,
       seen.maxDeliver,

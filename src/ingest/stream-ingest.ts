@@ -1,7 +1,8 @@
 import { jetstreamManager } from '@nats-io/jetstream';
-import type { NatsConnection, Subscription } from '@nats-io/transport-node';
-import { attach } from './attach.ts';
+import type { NatsConnection } from '@nats-io/transport-node';
+import { type Attached, attach } from './attach.ts';
 import { DeliveryLoop } from './delivery-loop.ts';
+import { GivenUp } from './given-up.ts';
 import type { IngestContext, Source } from './types.ts';
 import { backoffMs, wait } from './wait.ts';
 import { StreamWatch } from './watch.ts';
@@ -48,7 +49,7 @@ export async function ingestStream(options: StreamIngestOptions): Promise<void> 
 async function consume(
   { context, source, nc, signal }: StreamIngestOptions,
   watch: StreamWatch,
-  attached: { streamCreated: string; consumerCreated: string },
+  attached: Attached,
 ): Promise<void> {
   const ending = new AbortController();
   const until = AbortSignal.any([signal, ending.signal]);
@@ -60,45 +61,15 @@ async function consume(
     signal: until,
     onPause: () => watch.forget(),
   });
-  const advisories = nc.subscribe(
-    `$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.${source.stream}.${source.consumer}`,
-    // Only one replica is told of each.
-    { queue: 'runplane' },
-  );
   const watching = watchUntil(context, source, watch, until, () => ending.abort());
-  const rescuing = readGivenUp(context, source, watch, advisories);
+  const reading = new GivenUp(nc, source, context.log).run(watch, until);
   try {
     const why = await loop.run();
     if (!signal.aborted) context.log.warn({ stream: source.stream, why }, 'the consumer is looked for again');
   } finally {
     ending.abort();
-    advisories.unsubscribe();
-    await Promise.all([watching, rescuing]);
+    await Promise.all([watching, reading]);
     if (signal.aborted) await watch.leave().catch(() => {});
-  }
-}
-
-/** Reads what the broker says that it gave up. What nobody is told of, or what fails, the watch finds. */
-async function readGivenUp(
-  { log }: IngestContext,
-  { stream }: Source,
-  watch: StreamWatch,
-  advisories: Subscription,
-): Promise<void> {
-  try {
-    for await (const advisory of advisories) {
-      const { stream_seq: sequence, deliveries } = advisory.json<{
-        stream_seq: number;
-        deliveries: number;
-      }>();
-      const why = `It was delivered ${deliveries} times in vain.`;
-      await watch.readAgain([{ from: sequence, to: sequence }], why).catch((error: unknown) => {
-        log.warn({ stream, sequence, error: String(error) }, 'a message that was given up cannot be read');
-      });
-    }
-  } catch (error) {
-    // Whoever may not subscribe to them, say.
-    log.warn({ stream, error: String(error) }, 'what the broker gives up is noticed late');
   }
 }
 

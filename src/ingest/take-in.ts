@@ -14,6 +14,13 @@ import type { IngestContext, Source, StreamMessage } from './types.ts';
 /** What became of a message. AGAIN: nothing, and it has to come again. */
 export type TakenIn = { kind: 'STORED' | 'REJECTED'; eventId: string } | { kind: 'AGAIN' };
 
+/** Another replica has found that the stream was made again: its numbers mean other messages by now. */
+export class OtherStream extends Error {
+  constructor() {
+    super('the stream is another one by now');
+  }
+}
+
 interface Rejection {
   message: StreamMessage;
   code: RejectionCode;
@@ -55,7 +62,8 @@ export async function takeIn(
   for (const [message, eventId] of await reject(context, source, rejections))
     taken.set(message, { kind: 'REJECTED', eventId });
   const handled = rangesOf([...taken.keys()].map(({ sequence }) => sequence));
-  await transaction(context.db, (tx) => markHandled(tx, source, streamCreated, handled));
+  if (!(await transaction(context.db, (tx) => markHandled(tx, source, streamCreated, handled))))
+    throw new OtherStream();
   return messages.map((message) => taken.get(message) ?? { kind: 'AGAIN' });
 }
 

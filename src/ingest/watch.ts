@@ -83,7 +83,7 @@ export class StreamWatch {
       unacknowledged: consumer.num_ack_pending,
       redelivered: consumer.num_redelivered,
     };
-    const position = await saveSeen(context.db, source, seen);
+    const position = await saveSeen(context.db, source, this.#watcher, seen);
     if (!position) return 'MISSING';
     const now = performance.now();
     this.#samples.push({ at: now, delivered: position.deliveredSequence });

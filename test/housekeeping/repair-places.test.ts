@@ -1,6 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { newUuid } from '../../src/domain/ids.ts';
+import type { EndedAttempt } from '../../src/domain/work-observer.ts';
+import { setClockAhead } from '../support/clock.ts';
 import { actor } from '../support/control-plane.ts';
+import { runRound } from '../support/duties.ts';
 import { expectInvariants } from '../support/invariants.ts';
 import { repaired } from '../support/repaired.ts';
 
@@ -36,6 +39,30 @@ describe('an open task without a place', () => {
     expect(await story.plane.report(second as never, { status: 'COMPLETED' })).toMatchObject({
       outcome: 'APPLIED',
     });
+  });
+
+  test('is told of with its correlation id, when its lease vanished', async () => {
+    await story.plane.launch('one', { correlationId: 'c-1' });
+    const [task] = await story.plane.claim(['a']);
+    await story.plane.rows('delete from runplane.leases');
+    await setClockAhead(story.plane.database.db, '1 hour');
+    const told: EndedAttempt[] = [];
+    const nothing = (): void => {};
+    const { duty, lines } = story.create({
+      admitted: nothing,
+      claimed: nothing,
+      dispatched: nothing,
+      recorded: (attempts) => void told.push(...attempts),
+      traceparent: () => '',
+    });
+    await runRound(story.plane.database.db, 'repair', duty);
+    const lost = { correlationId: 'c-1', number: 1, status: 'LOST' };
+    expect(told).toMatchObject([{ ...lost, attemptId: task?.attemptId }]);
+    expect(lines).toContainEqual({
+      fields: expect.objectContaining(lost),
+      message: 'an attempt lost its lease',
+    });
+    await complete();
   });
 
   test('that was to be cancelled is cancelled', async () => {

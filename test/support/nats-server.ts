@@ -10,6 +10,8 @@ import { freePort } from './free-port.ts';
 export interface NatsServer {
   url: string;
   port: number;
+  /** The directory of its streams. */
+  store: string;
   /** Starts it again, on the same store and port. */
   start(): Promise<void>;
   /** SIGKILL is what a crash leaves. */
@@ -31,11 +33,9 @@ export async function startNatsServer({
 }: NatsServerOptions = {}): Promise<NatsServer> {
   const directory = mkdtempSync(join(tmpdir(), 'runplane-nats-'));
   const port = await freePort();
+  const store = join(directory, 'store');
   const file = join(directory, 'nats.conf');
-  writeFileSync(
-    file,
-    `listen: 127.0.0.1:${port}\njetstream { store_dir: "${join(directory, 'store')}" }\n${config}\n`,
-  );
+  writeFileSync(file, `listen: 127.0.0.1:${port}\njetstream { store_dir: "${store}" }\n${config}\n`);
   let server: ChildProcess | null = null;
   const start = async (): Promise<void> => {
     let output = '';
@@ -58,6 +58,7 @@ export async function startNatsServer({
   return {
     url: `nats://127.0.0.1:${port}`,
     port,
+    store,
     start,
     end,
     remove: async () => {

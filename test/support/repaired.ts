@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect } from 'vitest';
+import type { WorkObserver } from '../../src/domain/work-observer.ts';
 import { createRepair } from '../../src/housekeeping/repair/repair.ts';
 import type { Repairs } from '../../src/housekeeping/repair/repairs.ts';
 import { setClockAhead } from './clock.ts';
@@ -16,7 +17,7 @@ export function repaired() {
   });
   afterEach(() => plane.stop());
 
-  const create = () => {
+  const create = (observer: WorkObserver | null = null) => {
     const lines: { fields: object; message: string }[] = [];
     const note = (fields: object, message: string): void => void lines.push({ fields, message });
     const housekeeping = createRepair({
@@ -25,6 +26,7 @@ export function repaired() {
       onRepaired: () => {},
       onError: (error) => note({ error: String(error) }, 'duty'),
       log: { warn: note, error: note },
+      observer,
     });
     return { ...housekeeping, lines };
   };

@@ -1,3 +1,4 @@
+import { cpSync, rmSync } from 'node:fs';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { startApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
@@ -179,4 +180,39 @@ test('replicas share the work, and one that stops hands back what it did not do'
   await broker.allAcknowledged();
   expect(await eventsOf(plane)).toHaveLength(400);
   expect(await incidentsOf(plane)).toEqual([]);
+});
+
+test('a broker that lost its end in a crash gives numbers again, which are other messages', async () => {
+  const last = () => plane.rows('select last_sequence as last from runplane.ingest_streams');
+  const first = broker.ingest(plane);
+  await publish(3);
+  await expect.poll(last, soon).toEqual([{ last: 3 }]);
+  await broker.allAcknowledged();
+  await first.stop();
+  const { store } = broker.server;
+  const copy = `${store}-copy`;
+  await broker.server.end('SIGTERM');
+  cpSync(store, copy, { recursive: true });
+  await broker.restart();
+  const second = broker.ingest(plane);
+  await publish(5);
+  await expect.poll(last, soon).toEqual([{ last: 8 }]);
+  await broker.allAcknowledged();
+  await second.stop();
+  await broker.server.end('SIGKILL');
+  rmSync(store, { recursive: true });
+  cpSync(copy, store, { recursive: true });
+  await broker.restart();
+  const third = broker.ingest(plane);
+  await expect.poll(last, soon).toEqual([{ last: 3 }]);
+  await publish(1);
+  await broker.allAcknowledged();
+  expect(await eventsOf(plane)).toHaveLength(9);
+
+  // What had these numbers before was stored, and what has them now is lost.
+  await third.stop();
+  await publish(3);
+  await broker.jsm.streams.purge('PIPELINE');
+  broker.ingest(plane);
+  await expect.poll(() => incidentsOf(plane), soon).toMatchObject([{ kind: 'GAP', from: 5, to: 7 }]);
 });

@@ -218,6 +218,35 @@ describe('the span of an attempt', () => {
   });
 });
 
+test('what a late result cost is on its own span, and the newer attempt that it ends has one', async () => {
+  const server = await start();
+  await servers.define(server, 'a');
+  await servers.launch(server, 'a');
+  const lost = await servers.claim(server, 'a');
+  await servers.database.db.query({
+    text: `update runplane.leases set expires_at = runplane.clock() - interval '1 second'`,
+  });
+  const newer = await servers.claim(server, 'a');
+  const done = 'status: COMPLETED usage: [{ model: "m" inputTokens: 3 }]';
+  expect(await servers.report(server, lost, done)).toBe('APPLIED');
+  expect(await servers.report(server, newer, 'status: COMPLETED')).toBe('SUPERSEDED');
+  await server.process.end('SIGTERM');
+  const statuses = named('attempt').map(({ attributes }) => [
+    attributes['runplane.attempt.number'],
+    attributes['runplane.attempt.status'],
+    attributes['gen_ai.usage.input_tokens'],
+  ]);
+  expect(statuses.sort(([a], [b]) => Number(a) - Number(b))).toEqual([
+    [1, 'LOST', undefined],
+    [2, 'CANCELLED', undefined],
+  ]);
+  const applied = named('result').find(
+    ({ attributes }) =>
+      attributes['runplane.result.answer'] === 'APPLIED' && attributes['runplane.result.by'] === 'REPORT',
+  );
+  expect(applied?.attributes).toMatchObject({ 'gen_ai.usage.input_tokens': 3, 'gen_ai.response.model': 'm' });
+});
+
 test('nothing of a trace that is not sampled is recorded, and its worker is told so', async () => {
   const server = await start();
   await servers.define(server, 'a');

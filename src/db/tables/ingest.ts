@@ -67,9 +67,7 @@ export const ingestIncidents = runplane.table(
     // Of what lasts, one at a time.
     uniqueIndex('ingest_incidents_lasting')
       .on(t.stream, t.consumer, t.kind)
-      .where(
-        sql`${t.resolvedAt} is null and ${t.kind} in ('STREAM_MISSING', 'CONSUMER_MISSING', 'AGE_WARNING')`,
-      ),
+      .where(sql`${t.resolvedAt} is null and ${t.kind} in ('STREAM_MISSING', 'AGE_WARNING')`),
     check(
       'ingest_incidents_kind',
       sql`${t.kind} in ('GAP', 'POISON', 'MAX_DELIVER', 'CONFLICT', 'STREAM_MISSING', 'CONSUMER_MISSING', 'AGE_WARNING')`,

@@ -1,8 +1,10 @@
 import type { Queryable } from '../../db/pool.ts';
 import { leaseLost } from '../../domain/execution-error.ts';
 import { isTerminal } from '../../domain/status.ts';
+import type { EndedAttempt } from '../../domain/work-observer.ts';
 import { addConsequences, writeTransition } from '../../result/consequences.ts';
 import { type LockedRun, lockRunsById } from '../../result/lock-runs.sql.ts';
+import { readEndedAttempts } from '../../result/read-ended-attempts.sql.ts';
 import { TransitionBuilder } from '../../result/transition-builder.ts';
 import { correctRun, tallyRun } from './correct-run.sql.ts';
 import { decidePlaces, type LastChange, type PlaceRepair } from './decide-places.ts';
@@ -25,6 +27,8 @@ export interface RunRepair {
   repairs: Repairs;
   /** Tasks without a place whose last change has to be looked up. */
   toLookUp: string[];
+  /** Attempts that the repair ended. */
+  ended: EndedAttempt[];
 }
 
 const lockTimeoutSql = `set local lock_timeout = '2s'`;
@@ -40,7 +44,7 @@ export async function repairRun(tx: Queryable, request: RepairRequest): Promise<
   const run = (await lockRunsById(tx, [runId])).get(runId);
   const removed = await removeStrays(tx, runId, strays);
   const repairs = { ...noRepairs, surplusPlaces: removed.length };
-  if (!run) return { repairs, toLookUp: [] };
+  if (!run) return { repairs, toLookUp: [], ended: [] };
 
   const known = new Map(lastChanges);
   for (const { taskId, sequence, attempts } of removed)
@@ -73,7 +77,11 @@ export async function repairRun(tx: Queryable, request: RepairRequest): Promise<
         : runs.filter(({ to_status }) => to_status !== null && isTerminal(to_status)).length,
   });
   const toLookUp = decided.filter(({ does }) => does.some((one) => one.does === 'LOOK_UP'));
-  return { repairs, toLookUp: toLookUp.map(({ task }) => task.id) };
+  const ended = await readEndedAttempts(tx, [
+    ...lost.map(({ id }) => id),
+    ...builder.transition.attemptEnds.map((end) => end.attempt_id),
+  ]);
+  return { repairs, toLookUp: toLookUp.map(({ task }) => task.id), ended };
 }
 
 const follow = (tx: Queryable, builder: TransitionBuilder, run: LockedRun, isQuiet: boolean): Promise<void> =>

@@ -1,12 +1,14 @@
 import type { Database } from '../../db/pool.ts';
 import { transactionByKey } from '../../db/transaction.ts';
 import { groupBy } from '../../domain/group-by.ts';
+import type { WorkObserver } from '../../domain/work-observer.ts';
+import { warnOfLoss } from '../../result/tell-endings.ts';
 import type { Duty } from '../../scheduler/duty.ts';
 import { createSharedDuty } from '../shared-duty.ts';
 import type { LastChange } from './decide-places.ts';
 import { findLastChanges } from './find-last-changes.sql.ts';
 import { findStrayRows, findSuspectRuns, type Place, type StrayRow } from './find-suspects.sql.ts';
-import { repairRun } from './repair-run.ts';
+import { type RunRepair, repairRun } from './repair-run.ts';
 import { add, isNothing, noRepairs, type Repairs } from './repairs.ts';
 
 export interface RepairOptions {
@@ -19,6 +21,7 @@ export interface RepairOptions {
     warn(fields: object, message: string): void;
     error(fields: object, message: string): void;
   };
+  observer: WorkObserver | null;
 }
 
 export interface Repair {
@@ -120,21 +123,26 @@ async function lookAt(
 
 /** Repairs one run in transactions of its own: one that cannot be repaired keeps no other from it. */
 async function repairAlone(
-  { db, thresholdSeconds, onRepaired, log }: RepairOptions,
+  { db, thresholdSeconds, onRepaired, log, observer }: RepairOptions,
   runId: string,
   strays: StrayRow[],
 ): Promise<Repairs> {
   const repairs = { ...noRepairs };
+  const repaired = (done: RunRepair): void => {
+    add(repairs, done.repairs);
+    for (const attempt of done.ended) warnOfLoss(log, attempt);
+    if (done.ended.length > 0) observer?.recorded(done.ended, []);
+  };
   try {
     const request = { runId, strays, thresholdSeconds };
     const first = await transactionByKey(db, (tx) => repairRun(tx, { ...request, lastChanges: new Map() }));
-    add(repairs, first.repairs);
+    repaired(first);
     if (first.toLookUp.length > 0) {
       const lastChanges = await lookUp(db, first.toLookUp);
       const second = await transactionByKey(db, (tx) =>
         repairRun(tx, { ...request, strays: [], lastChanges }),
       );
-      add(repairs, second.repairs);
+      repaired(second);
     }
   } catch (error) {
     add(repairs, { failed: 1 });
