@@ -26,7 +26,7 @@ export default defineConfig({
     globalSetup: ['test/support/global-setup.ts'],
     pool: 'forks',
     maxWorkers: 2,
-    testTimeout: tier === 'soak' ? 600_000 : 30_000,
+    testTimeout: { test: 30_000, system: 60_000, soak: 600_000 }[tier],
     hookTimeout: 60_000,
     allowOnly: false,
   },

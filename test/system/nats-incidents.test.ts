@@ -167,3 +167,24 @@ test('a stream is awaited; made again under its name it is another one, whose nu
   broker.ingest(plane);
   await expect.poll(gaps, soon).toMatchObject([{ from: 3, to: 3, isOver: false }]);
 });
+
+test('what a database that was restored does not have any more is read again, as far as the stream has it', async () => {
+  await broker.stream();
+  const ingest = broker.ingest(plane, { maxDeliver: 2 });
+  await publish(8);
+  await broker.allAcknowledged();
+  await ingest.stop();
+  const [, , third] = await events();
+  await plane.rows(
+    `with e as (delete from runplane.events where id > '${third?.id}' returning id),
+          i as (delete from runplane.idempotency_records using e where object_id = e.id)
+     update runplane.ingest_streams set handled = '{[1,3]}', delivered_sequence = 3, last_sequence = 3`,
+  );
+  await broker.jsm.streams.purge('PIPELINE', { seq: 6 });
+  broker.ingest(plane, { maxDeliver: 2 });
+  await expect.poll(events, soon).toHaveLength(3 + 3);
+  await expect.poll(incidents, soon).toMatchObject([
+    { kind: 'GAP', from: 4, to: 5 },
+    { kind: 'MAX_DELIVER', from: 6, to: 8, isOver: true },
+  ]);
+});

@@ -176,3 +176,39 @@ test('a message that fails for a reason of ours is kept at its last delivery, an
     runIds: { length: 1 },
   });
 });
+
+test('a stream is shown with its settings on the broker, and with what waits', async () => {
+  await broker.jsm.streams.update('PIPELINE', { max_age: 3_600_000_000_000 });
+  broker.ingest(plane);
+  const shown = async () =>
+    (
+      await new Client(
+        plane,
+      ).query(`{ ingestStreams { stream consumer subjects ackWaitSeconds maxDeliver maxAgeSeconds
+         connected pending unacknowledged redelivered oldestPendingAgeSeconds lastSequence } }`)
+    ).ingestStreams;
+  const settings = {
+    stream: 'PIPELINE',
+    consumer: 'runplane',
+    subjects: ['pipeline.>'],
+    ackWaitSeconds: 2,
+    maxDeliver: 10,
+    maxAgeSeconds: 3600,
+    connected: true,
+  };
+  const nothing = { pending: 0, unacknowledged: 0, redelivered: 0, oldestPendingAgeSeconds: null };
+  const soon = { timeout: 20_000 };
+  await expect.poll(shown, soon).toEqual([{ ...settings, ...nothing, lastSequence: 0 }]);
+  await plane.database.db.inTransaction('begin', async (tx) => {
+    await tx.query({ text: 'lock table runplane.events in exclusive mode' });
+    for (let n = 1; n <= 20; n++) await broker.publish(work, { n });
+    // It has as many as it begins with; the rest waits for these.
+    await expect
+      .poll(shown, soon)
+      .toMatchObject([
+        { unacknowledged: 10, pending: 10, lastSequence: 20, oldestPendingAgeSeconds: expect.any(Number) },
+      ]);
+  });
+  await expect.poll(shown, soon).toMatchObject([{ ...nothing, lastSequence: 20 }]);
+  expect(await events()).toHaveLength(20);
+});
