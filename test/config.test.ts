@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { ConfigurationError, readConfig } from '../src/config.ts';
+import { ConfigurationError, readClientConfig, readConfig } from '../src/config.ts';
 import { describeConfig } from '../src/describe-config.ts';
 import { settings } from '../src/settings.ts';
 
@@ -433,6 +433,21 @@ describe('describeConfig', () => {
   it('does not warn of TLS that is verified', () => {
     const config = readConfig({ DATABASE_URL: 'postgres://db/app?sslmode=require' });
     expect(config.risks).toHaveLength(1);
+  });
+});
+
+describe('readClientConfig', () => {
+  it('reads the server and the token, which a server that has the same environment does not mind', () => {
+    expect(readClientConfig({})).toEqual({ url: 'http://127.0.0.1:4000', token: null });
+    const env = { RUNPLANE_URL: 'https://control.example', RUNPLANE_TOKEN: 'secret' };
+    expect(readClientConfig(env)).toEqual({ url: 'https://control.example', token: 'secret' });
+    expect(readConfig(env)).toEqual(readConfig({}));
+  });
+
+  it('tells every fault, and never the token', () => {
+    expect(() => readClientConfig({ RUNPLANE_URL: 'control.example', RUNPLANE_TOKEN: 'a secret' })).toThrow(
+      'RUNPLANE_URL is "control.example": it must be an http or https URL.\nRUNPLANE_TOKEN is wrong: it must be visible ASCII characters.',
+    );
   });
 });
 

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -261,6 +261,23 @@ test('what comes in slowly is published while it comes', async () => {
   expect(await once(child, 'exit')).toEqual([0, null]);
   expect(await count('slow')).toBe(3);
 });
+
+test.each(['jsonl', 'json'])(
+  'a %s file that is larger than the memory it may take is read all the same',
+  async (format) => {
+    const file = join(directory, `huge.${format}`);
+    await write(`huge.${format}`, format === 'json' ? '[1, "' : '1\n');
+    // Half a GiB of NUL, which take no place on the disk.
+    await truncate(file, 512 * 1024 * 1024);
+    const tell = `process.on('exit', () => console.error(process.resourceUsage().maxRSS + ' KiB'))`;
+    const { code, stdout, stderr } = await runCommand(['publish', `huge.${format}`, file], {
+      env: { ...env(), NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(tell)}` },
+    });
+    expect({ code, stdout }).toEqual({ code: 1, stdout: expect.stringContaining('1 published') });
+    expect(Number(/(\d+) KiB/.exec(stderr)?.[1])).toBeLessThan(256 * 1024);
+  },
+  60_000,
+);
 
 test('on a terminal it draws a bar, erases it at the end, and keeps what it tells', async () => {
   await write('bar.jsonl', `${lines(3000, (n) => ({ n }))}oops\n${lines(3000, (n) => ({ n }))}`);
