@@ -20,6 +20,8 @@ const incidents = () => incidentsOf(plane);
 const publish = async (count: number): Promise<void> => {
   for (let i = 0; i < count; i++) await broker.publish('pipeline.x', { i });
 };
+const detail = async (): Promise<string | undefined> =>
+  (await plane.rows<{ detail: string }>('select detail from runplane.ingest_incidents')).at(-1)?.detail;
 const soon = { timeout: 25_000 };
 
 /** Takes messages as another process that vanishes with them. */
@@ -96,6 +98,7 @@ test('a message that the broker gives up is read by its number when the broker s
   await expect
     .poll(incidents, soon)
     .toEqual([{ kind: 'MAX_DELIVER', from: 2, to: 2, eventId: event?.id, isOver: true }]);
+  expect(await detail()).toMatch('It was delivered as often as it may be, in vain.');
 });
 
 test('a message that the broker gave up while nobody listened is found all the same', async () => {
@@ -114,6 +117,7 @@ test('a message that the broker gave up while nobody listened is found all the s
   broker.ingest(plane, { maxDeliver: 2 });
   await expect.poll(incidents, soon).toMatchObject([{ kind: 'MAX_DELIVER', from: 2, to: 2, isOver: true }]);
   expect(await events()).toHaveLength(2);
+  expect(await detail()).toMatch('Its delivery ended without a word of the broker.');
 });
 
 test('a message that waits for half the age that the stream keeps it is warned of, until it is stored', async () => {
