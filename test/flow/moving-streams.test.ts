@@ -49,6 +49,7 @@ test('a replica that is stopped ends its streams unfinished, and their clients g
   await server.plane.agent('a');
   await server.plane.job('one', ['a']);
   const leaves = await startTestServer({ database: server.plane.database });
+  const patience = count({ test: 20_000, soak: 300_000 });
   const clients = count({ test: 20, soak: 200 });
   const total = count({ test: 120, soak: 2_000 });
 
@@ -62,11 +63,11 @@ test('a replica that is stopped ends its streams unfinished, and their clients g
       () => told++,
     ),
   );
-  await expect.poll(() => open, { timeout: 20_000 }).toBe(clients);
+  await expect.poll(() => open, { timeout: patience }).toBe(clients);
   const writing = (async () => {
     for (let i = 1; i < total; i++) await server.plane.launch('one');
   })();
-  await expect.poll(() => told, { timeout: 20_000, interval: 5 }).toBeGreaterThan((clients * total) / 4);
+  await expect.poll(() => told, { timeout: patience, interval: 5 }).toBeGreaterThan((clients * total) / 4);
   // As the process does it: work first, then the answers.
   await leaves.plane.services.drain();
   await leaves.http.stop();
