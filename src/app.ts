@@ -16,7 +16,7 @@ import { createKnowledgeHandlers, installKnowledge } from './knowledge/index.ts'
 import { seedRegistry } from './operator/seed-registry.ts';
 import { createLoaders } from './read/loaders.ts';
 import { createRead } from './read/read.ts';
-import { notReady } from './readiness.ts';
+import { readinessOf } from './readiness.ts';
 import { type Log, type Services, startServices } from './services.ts';
 import { startTelemetry } from './telemetry/telemetry.ts';
 
@@ -142,7 +142,7 @@ async function start(
       version,
       schema: buildSchema(),
       log,
-      notReady: () => notReady({ ...services, ingest }, log),
+      readiness: () => readinessOf({ ...services, ingest }, log),
       horizonStall: () => services.horizon.stall,
       credentials: services.credentials,
       access: {

@@ -6,11 +6,20 @@ export interface Needed {
   ingest: { notReady(): string[] } | null;
 }
 
-/** Why a process is not ready; empty when it is. Anybody may ask: what names hosts, users and databases is for the log. */
-export async function notReady(
+export interface Readiness {
+  ready: boolean;
+  /** Why it is not, and what else it does not do meanwhile. */
+  reasons: string[];
+}
+
+/**
+ * Whether requests can be sent to a process. Without a broker it answers them all the same, and no other replica would do
+ * better: that is told, and is no reason to send none. Anybody may ask: what names hosts, users and databases is for the log.
+ */
+export async function readinessOf(
   { db, signal, ingest }: Needed,
   log: { warn(fields: object, message: string): void },
-): Promise<string[]> {
+): Promise<Readiness> {
   const reasons: string[] = [];
   try {
     await db.query({ text: 'select from runplane.installation' });
@@ -23,5 +32,5 @@ export async function notReady(
   }
   if (!signal.listening)
     reasons.push('listener: not connected, changes of other replicas are seen within a second');
-  return [...reasons, ...(ingest?.notReady() ?? [])];
+  return { ready: reasons.length === 0, reasons: [...reasons, ...(ingest?.notReady() ?? [])] };
 }

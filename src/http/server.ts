@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import type { HorizonStall } from '../changelog/horizon-watch.ts';
 import type { Credentials } from '../domain/credential.ts';
 import { errors } from '../errors.ts';
+import type { Readiness } from '../readiness.ts';
 import type { AdmissionOptions } from './admission.ts';
 import { BodyRoom } from './body.ts';
 import type { OpenStreams } from './event-stream.ts';
@@ -19,8 +20,7 @@ export interface HttpServerOptions extends Omit<GraphQLEndpointOptions, 'openStr
   host: string;
   port: number;
   version: string;
-  /** Why the server is not ready for work; empty when it is. */
-  notReady: () => Promise<string[]>;
+  readiness: () => Promise<Readiness>;
   /** That cursors of streams do not move on; null when they do. */
   horizonStall: () => HorizonStall | null;
 }
@@ -72,8 +72,8 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
       case '/healthz':
         return sendJson(response, 200, await answerHealth(request, health(), admission));
       case '/readyz': {
-        const reasons = await options.notReady();
-        return sendJson(response, reasons.length === 0 ? 200 : 503, { ready: reasons.length === 0, reasons });
+        const readiness = await options.readiness();
+        return sendJson(response, readiness.ready ? 200 : 503, readiness);
       }
       default:
         return sendJson(response, 404, {

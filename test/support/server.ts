@@ -54,7 +54,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     log: options.log ?? quiet,
     access: { ...access, ...options.access },
     credentials: options.credentials ?? plane.services.credentials,
-    notReady: () => Promise.resolve([]),
+    readiness: () => Promise.resolve({ ready: true, reasons: [] }),
     horizonStall: () => plane.services.horizon.stall,
     createContext: (request) => ({
       services: { ...plane.services, read, server: { version: '0.0.0-test' } },
