@@ -723,6 +723,7 @@ CREATE INDEX "throttle_use_by_time" ON "runplane"."throttle_use" USING btree ("t
 CREATE INDEX "step_waits_by_step" ON "runplane"."step_waits" USING btree ("run_id","step","task_id");--> statement-breakpoint
 CREATE INDEX "debounces_by_start" ON "runplane"."debounces" USING btree ("starts_at");--> statement-breakpoint
 CREATE INDEX "events_by_correlation" ON "runplane"."events" USING btree ("correlation_id");--> statement-breakpoint
+CREATE INDEX "events_rejected" ON "runplane"."events" USING btree ("id") WHERE "runplane"."events"."rejection" is not null;--> statement-breakpoint
 CREATE INDEX "idempotency_records_debounced" ON "runplane"."idempotency_records" USING btree ("object_id") WHERE "runplane"."idempotency_records"."debounced";--> statement-breakpoint
 CREATE INDEX "runs_by_correlation" ON "runplane"."runs" USING btree ("correlation_id");--> statement-breakpoint
 CREATE INDEX "runs_by_parent" ON "runplane"."runs" USING btree ("parent_run_id") WHERE "runplane"."runs"."parent_run_id" is not null;--> statement-breakpoint

@@ -175,7 +175,7 @@ export function readConfig(env: Environment = process.env): Config {
       }),
     }),
     nats: readNats(read, faults),
-    telemetry: readTelemetry(read),
+    telemetry: readTelemetry(read, (name) => valueOf(env, name)),
   };
   if (auth === 'off') faults.push(...faultsWithoutAuthentication(config.host, env));
   if ((valueOf(env, 'RUNPLANE_OIDC_ISSUER') === null) !== (valueOf(env, 'RUNPLANE_OIDC_AUDIENCE') === null)) {

@@ -254,6 +254,7 @@ describe('readConfig', () => {
 
 describe('telemetry', () => {
   const endpoint = 'http://collector:4318';
+  const on = { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint };
 
   it('is off unless an endpoint or the exporter is named, and when it is disabled', () => {
     expect(readConfig({ OTEL_SERVICE_NAME: 'x', OTEL_TRACES_SAMPLER: 'always_on' }).telemetry).toBeNull();
@@ -271,9 +272,9 @@ describe('telemetry', () => {
     });
     expect(
       readConfig({
-        OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
+        OTEL_EXPORTER_OTLP_ENDPOINT: 'grpc://collector',
         OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'https://traces/v1/traces',
-        OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
+        OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
         OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json',
         OTEL_SERVICE_NAME: 'plane',
         OTEL_TRACES_SAMPLER: 'traceidratio',
@@ -290,12 +291,31 @@ describe('telemetry', () => {
 
   it.each([
     ['OTEL_EXPORTER_OTLP_ENDPOINT is wrong', { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4317' }],
-    ['OTEL_EXPORTER_OTLP_PROTOCOL is "grpc"', { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }],
-    ['OTEL_TRACES_SAMPLER is "sometimes"', { OTEL_TRACES_SAMPLER: 'sometimes' }],
-    ['OTEL_TRACES_SAMPLER_ARG is "2"', { OTEL_TRACES_SAMPLER_ARG: '2' }],
-    ['OTEL_SDK_DISABLED is "yes"', { OTEL_SDK_DISABLED: 'yes' }],
+    ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is wrong', { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'collector' }],
+    ['OTEL_EXPORTER_OTLP_PROTOCOL is "grpc"', { ...on, OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }],
+    ['OTEL_TRACES_EXPORTER is "zipkin"', { ...on, OTEL_TRACES_EXPORTER: 'zipkin' }],
+    ['OTEL_TRACES_EXPORTER is "otlp,console"', { OTEL_TRACES_EXPORTER: 'otlp,console' }],
+    ['OTEL_TRACES_SAMPLER is "sometimes"', { ...on, OTEL_TRACES_SAMPLER: 'sometimes' }],
+    ['OTEL_TRACES_SAMPLER_ARG is "2"', { ...on, OTEL_TRACES_SAMPLER_ARG: '2' }],
+    ['OTEL_SDK_DISABLED is "yes"', { ...on, OTEL_SDK_DISABLED: 'yes' }],
   ])('refuses what is wrong: %s', (fault, env) => {
     expect(faultsOf(env)).toEqual([expect.stringContaining(fault)]);
+  });
+
+  it('minds nothing that other programs are told while there are no spans', () => {
+    const foreign = {
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
+      OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'grpc',
+      OTEL_TRACES_SAMPLER: 'xray',
+      OTEL_TRACES_SAMPLER_ARG: 'endpoint=http://localhost:2000',
+    };
+    const off = [
+      { OTEL_SDK_DISABLED: 'no' },
+      { OTEL_TRACES_EXPORTER: 'zipkin' },
+      { ...on, OTEL_TRACES_EXPORTER: 'none' },
+      { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4317', OTEL_SDK_DISABLED: 'true' },
+    ];
+    for (const env of off) expect(readConfig({ ...foreign, ...env }).telemetry).toBeNull();
   });
 });
 

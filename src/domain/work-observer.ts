@@ -84,6 +84,7 @@ export interface EndedAttempt extends TracedWork {
   deadLettered: boolean;
   startedAt: Date;
   finishedAt: Date;
+  /** As they are stored. */
   inputBytes: number;
   outputBytes: number | null;
   /** What was booked for it so far. Null: nothing. */

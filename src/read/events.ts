@@ -50,7 +50,8 @@ function addEventFilter(where: Where, filter: EventFilter): void {
   where.isOneOf('e.topic', filter.topics);
   where.equals('e.correlation_id', filter.correlationId);
   where.isOneOf('e.source::text', filter.sources);
-  where.equals('(e.rejection is not null)', filter.rejected);
+  // As the index of rejected events says it.
+  if (filter.rejected != null) where.and(`e.rejection is ${filter.rejected ? 'not null' : 'null'}`);
   where.between('e.received_at', filter.receivedAfter, filter.receivedBefore);
 }
 

@@ -5,7 +5,8 @@ import type { Json } from '../domain/json.ts';
 import type { Materialization } from './parse-result.ts';
 
 // Their correlation ids are locked, sorted: of two transactions that produce under the same one, the second links what
-// it made with a snapshot that has what the first one made.
+// it made with a snapshot that has what the first one made. They share a fixed number of locks, as many as Postgres
+// reckons with for a transaction: a group of results takes no more, however many ids it has.
 const materializeSql = `
 with given as materialized (
   select m.*, t.run_id, r.correlation_id
@@ -13,8 +14,8 @@ with given as materialized (
     join runplane.tasks t on t.id = m.task_id
     join runplane.runs r on r.id = t.run_id),
 locked as materialized (
-  select count(pg_advisory_xact_lock(k.hash)) from (
-    select distinct hashtextextended(g.correlation_id, 5) as hash from given g order by 1) k)
+  select count(pg_advisory_xact_lock(hashtextextended('runplane.materialize', k.share))) from (
+    select distinct hashtextextended(g.correlation_id, 5) & 63 as share from given g order by 1) k)
 insert into runplane.materializations (id, asset_id, partition, run_id, task_id, attempt_id, correlation_id, metadata, at)
 select g.id, a.id, g.partition, g.run_id, g.task_id, g.attempt_id, g.correlation_id, g.metadata -> 'value', runplane.clock()
   from given g join runplane.assets a on a.key = g.asset_key cross join locked

@@ -2,7 +2,7 @@ import type { Queryable } from '../db/pool.ts';
 import type { EndedAttempt } from '../domain/work-observer.ts';
 
 // Only for attempts that somebody wants to hear of. All is looked up by key, one by one, whatever the tables were when
-// it was planned.
+// it was planned. Runs are locked meanwhile, so payloads are not read: their sizes are those that they are stored with.
 const readSql = `
 select a.id as "attemptId", a.number, a.status, a.counted, a.late, a.worker_id as "workerId", a.error_code as "errorCode",
        a.error_kind as "errorKind", a.started_at as "startedAt", a.finished_at as "finishedAt", t.id as "taskId", t.step, t.priority,
@@ -12,10 +12,10 @@ select a.id as "attemptId", a.number, a.status, a.counted, a.late, a.worker_id a
   from unnest($1::uuid[]) given(id)
  cross join lateral (select x.* from runplane.attempts x where x.id = given.id offset 0) a
  cross join lateral (
-   select x.correlation_id, x.id, x.event_id, x.job_id, x.config, encode(x.trace_context, 'hex') as trace_context
+   select x.correlation_id, x.id, x.event_id, x.job_id, pg_column_size(x.config) as config_bytes, encode(x.trace_context, 'hex') as trace_context
      from runplane.tasks y join runplane.runs x on x.id = y.run_id where y.id = a.task_id offset 0) r
  cross join lateral (
-   select x.*, octet_length(coalesce(x.input, r.config)::text) as input_bytes, octet_length(x.output::text) as output_bytes
+   select x.*, coalesce(pg_column_size(x.input), r.config_bytes) as input_bytes, pg_column_size(x.output) as output_bytes
      from runplane.tasks x where x.id = a.task_id offset 0) t
  cross join lateral (select x.name from runplane.jobs x where x.id = r.job_id offset 0) j
  cross join lateral (

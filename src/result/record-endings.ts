@@ -10,13 +10,13 @@ import { type Decision, decideResult, type Ending } from './decide-result.ts';
 import { holdBackThrottles } from './hold-back-throttles.sql.ts';
 import { lockRunsOfAttempts } from './lock-runs.sql.ts';
 import { materialize, type Produced } from './materialize.sql.ts';
+import { type Loss, nameLosses } from './name-losses.sql.ts';
 import type { Report } from './parse-result.ts';
 import { type AttemptRow, lockLeases, readAttempts, readHistories } from './read-attempts.sql.ts';
 import { readEndedAttempts } from './read-ended-attempts.sql.ts';
 import { rememberReports } from './remember-reports.sql.ts';
 import { type Spawning, spawnTasks } from './spawn-tasks.ts';
 import { type Place, takePlaces } from './take-places.sql.ts';
-import type { AttemptEnd } from './transition.ts';
 import { TransitionBuilder } from './transition-builder.ts';
 
 /** An attempt that comes to an end: reported by its worker, or found by the sweeper. */
@@ -46,7 +46,9 @@ export type Heard = 'EVERYTHING' | 'LOSSES';
 export interface Endings {
   /** In the order of the endings. */
   recorded: Recorded[];
-  /** What is heard of, those first that ended now. */
+  /** At least those attempts by which work was lost. */
+  losses: readonly Loss[];
+  /** Where everything is heard of: the attempts, those first that ended now. */
   attempts: EndedAttempt[];
   endedNow: ReadonlySet<string>;
 }
@@ -87,12 +89,15 @@ export async function recordEndings(
   await materialize(tx, decided.flatMap(production));
 
   const { attemptEnds } = builder.transition;
-  const heardOf = heard === 'EVERYTHING' ? attemptEnds : attemptEnds.filter(isLoss);
-  const endedNow = new Set(heardOf.map((end) => end.attempt_id));
-  const attempts = await readEndedAttempts(tx, [
-    ...endedNow,
-    ...(heard === 'EVERYTHING' ? ids.filter((id) => !endedNow.has(id)) : []),
-  ]);
+  const endedNow = new Set(attemptEnds.map((end) => end.attempt_id));
+  const attempts =
+    heard === 'EVERYTHING'
+      ? await readEndedAttempts(tx, [...endedNow, ...ids.filter((id) => !endedNow.has(id))])
+      : [];
+  const losses =
+    heard === 'EVERYTHING'
+      ? attempts.filter(({ attemptId }) => endedNow.has(attemptId))
+      : await nameLosses(tx, attemptEnds, known);
 
   const byAttempt = new Map(decided.map((d) => [d.row.attemptId, d]));
   const first = new Set(all.map(({ row }) => row.attemptId));
@@ -107,7 +112,7 @@ export async function recordEndings(
     if (answer === 'CONFLICT' || answer === 'NOTHING') return { answer };
     return { answer, taskId: row.taskId, taskStatus: builder.statusOf(row.taskId) ?? currentStatus(row) };
   });
-  return { recorded, attempts, endedNow };
+  return { recorded, losses, attempts, endedNow };
 }
 
 interface Decided {
@@ -169,10 +174,6 @@ const production = ({ row, report, decision }: Decided): Produced[] =>
   report?.status === 'COMPLETED' && decision.answer === 'APPLIED' && report.materializations.length > 0
     ? [{ taskId: row.taskId, attemptId: row.attemptId, materializations: report.materializations }]
     : [];
-
-/** Nobody did the work, for the time being or for good. */
-const isLoss = ({ status, task_to }: AttemptEnd): boolean =>
-  status === 'LOST' || status === 'TIMED_OUT' || task_to === 'FAILED';
 
 const currentStatus = (row: AttemptRow): TaskStatus =>
   row.task === 'OPEN' ? (row.leased ? 'PROCESSING' : 'ENQUEUED') : row.task;

@@ -40,7 +40,7 @@ export class ResultRecorder implements Results {
         const made = await transactionByKey(db, (tx) => recordEndings(tx, endings, heard));
         onCommit();
         const ended = made.attempts.filter(({ attemptId }) => made.endedNow.has(attemptId));
-        if (log) for (const attempt of ended) warnOfLoss(log, attempt);
+        if (log) for (const loss of made.losses) warnOfLoss(log, loss);
         observer?.recorded(ended, resultsToTell(endings, made));
         return made.recorded;
       },

@@ -1,5 +1,6 @@
 import { toPublicId } from '../domain/ids.ts';
-import type { EndedAttempt, RecordedResult } from '../domain/work-observer.ts';
+import type { RecordedResult } from '../domain/work-observer.ts';
+import type { Loss } from './name-losses.sql.ts';
 import type { AttemptEnding, Endings } from './record-endings.ts';
 
 /** What is told of results, once they are committed. One that comes again, after another one, is told then. */
@@ -25,7 +26,7 @@ export function resultsToTell(
 }
 
 /** What names an attempt in the log. */
-const namesOf = (attempt: Omit<EndedAttempt, 'usage'>): object => ({
+const namesOf = (attempt: Loss): object => ({
   correlationId: attempt.correlationId,
   attemptId: toPublicId('att', attempt.attemptId),
   taskId: toPublicId('task', attempt.taskId),
@@ -38,10 +39,7 @@ const namesOf = (attempt: Omit<EndedAttempt, 'usage'>): object => ({
 });
 
 /** Somebody should know when work is not done, whatever the log leaves out. */
-export function warnOfLoss(
-  log: { warn(fields: object, message: string): void },
-  attempt: EndedAttempt,
-): void {
+export function warnOfLoss(log: { warn(fields: object, message: string): void }, attempt: Loss): void {
   if (attempt.deadLettered) log.warn(namesOf(attempt), 'a task failed for good and left a dead letter');
   else if (attempt.status === 'LOST') log.warn(namesOf(attempt), 'an attempt lost its lease');
   else if (attempt.status === 'TIMED_OUT') log.warn(namesOf(attempt), 'an attempt ran too long');

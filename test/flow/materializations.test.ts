@@ -2,6 +2,7 @@ import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Assignment } from '../../src/dispatch/types.ts';
 import { createRead } from '../../src/read/read.ts';
+import { materialize } from '../../src/result/materialize.sql.ts';
 import { ControlPlane } from '../support/control-plane.ts';
 
 /** Each is made by a job of its own, which reads the assets before it. */
@@ -223,4 +224,27 @@ describe('lineage of assets', () => {
     expect(await lineage('compose', 'UPSTREAM', 100)).toEqual(edges);
     expect(await lineage('compose', 'BOTH', 100)).toHaveLength(edges.length);
   });
+});
+
+test('a group of results takes as many locks for what it made as Postgres reckons with, however many correlation ids it has', async () => {
+  const ids = Array.from({ length: 200 }, (_, i) => `q-${i}`);
+  for (const correlationId of ids) await plane.launch('embedding', { correlationId });
+  const claimed = [...(await plane.claim(['embedding'])), ...(await plane.claim(['embedding']))];
+  const produced = claimed.map(({ taskId, attemptId }) => ({
+    taskId,
+    attemptId,
+    materializations: [{ assetKey: 'embedding', partition: null, metadata: null }],
+  }));
+  const client = new pg.Client({ connectionString: plane.database.url });
+  await client.connect();
+  await client.query('begin');
+  await materialize(client, produced);
+  const { rows } = await client.query<{ locks: number }>(
+    `select count(*)::int as locks from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()`,
+  );
+  await client.query('rollback');
+  await client.end();
+  expect(produced).toHaveLength(ids.length);
+  expect(rows[0]?.locks).toBeGreaterThan(0);
+  expect(rows[0]?.locks).toBeLessThanOrEqual(64);
 });

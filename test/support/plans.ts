@@ -5,6 +5,7 @@ interface PlanNode {
   'Node Type': string;
   'Relation Name'?: string;
   'Index Cond'?: string;
+  'Index Name'?: string;
   /** How often it was begun; only where plans are measured. */
   'Actual Loops'?: number;
   /** On average, each time. */
@@ -58,6 +59,10 @@ export const manyRows = ({ node, query }: ShownPlan, most: number): string[] =>
       (one) =>
         `${one['Actual Loops']} times ${one['Actual Rows']} rows by ${one['Node Type']} in: ${query.trim().slice(0, 200)}`,
     );
+
+/** The indexes that a plan reads. */
+export const indexesOf = ({ node }: ShownPlan): string[] =>
+  nodesOf(node).flatMap((one) => one['Index Name'] ?? []);
 
 const nodesOf = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(nodesOf)];
 

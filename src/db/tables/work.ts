@@ -50,6 +50,7 @@ export const events = runplane.table(
   },
   (t) => [
     index('events_by_correlation').on(t.correlationId),
+    index('events_rejected').on(t.id).where(sql`${t.rejection} is not null`),
     check('events_topic', sql`${t.topic} <> ''`),
     check(
       'events_raw',
