@@ -11,7 +11,13 @@ import {
 import { nanos } from '@nats-io/transport-node';
 import { transaction } from '../db/transaction.ts';
 import { insertIncidents, resolveIncident } from './incidents.sql.ts';
-import { beginStream, createPosition, lockPosition, saveConsumer } from './positions.sql.ts';
+import {
+  beginStream,
+  createPosition,
+  lockPosition,
+  readKnownConsumer,
+  saveConsumer,
+} from './positions.sql.ts';
 import { everythingBefore, firstHole, holesOf, type Range } from './ranges.ts';
 import type { Incident, IngestContext, Source } from './types.ts';
 
@@ -30,6 +36,8 @@ export async function attach(
 ): Promise<Attached | null> {
   const { db, log } = context;
   await createPosition(db, source);
+  // Before the broker is asked: one that is made meanwhile, by another replica, was not missing.
+  const known = await readKnownConsumer(db, source);
   const stream = await found(jsm.streams.info(source.stream));
   if (!stream) {
     const detail = `There is no stream ${source.stream}. It is awaited; \`runplane nats setup\` creates it.`;
@@ -39,7 +47,7 @@ export async function attach(
     return null;
   }
   const consumer = await found(jsm.consumers.info(source.stream, source.consumer));
-  const start = await findStart(context, source, stream, consumer);
+  const start = await findStart(context, source, stream, consumer, known);
   const ready = consumer
     ? await adjusted(context, source, jsm, consumer)
     : await jsm.consumers.add(source.stream, {
@@ -65,12 +73,13 @@ function findStart(
   source: Source,
   stream: StreamInfo,
   consumer: ConsumerInfo | null,
+  known: string | null,
 ): Promise<number> {
   return transaction(db, async (tx) => {
     const position = await lockPosition(tx, source);
     if (position.streamCreated === stream.created) {
       const start = firstHole(position.handled);
-      if (!consumer && position.consumerCreated !== null) {
+      if (!consumer && known !== null && position.consumerCreated === known) {
         const detail = `The consumer ${source.consumer} was gone. It is made again, from message ${start} on.`;
         await insertIncidents(tx, source, [
           { kind: 'CONSUMER_MISSING', from: start, to: null, detail, isOver: true },

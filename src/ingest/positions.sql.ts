@@ -25,6 +25,18 @@ export async function createPosition(db: Database, source: Source): Promise<void
   await statement(db, { text: createSql, values: [stream, consumer, ackWaitSeconds, maxDeliver] });
 }
 
+const knownSql = `
+select consumer_created as "consumerCreated" from runplane.ingest_streams where stream = $1 and consumer = $2`;
+
+/** The consumer that a replica attached to last; null: none did. */
+export async function readKnownConsumer(db: Database, { stream, consumer }: Source): Promise<string | null> {
+  const { rows } = await statement<Pick<Position, 'consumerCreated'>>(db, {
+    text: knownSql,
+    values: [stream, consumer],
+  });
+  return rows[0]?.consumerCreated ?? null;
+}
+
 const lockSql = `
 select stream_created as "streamCreated", consumer_created as "consumerCreated", handled::text, delivered_sequence as "deliveredSequence",
        last_sequence as "lastSequence"

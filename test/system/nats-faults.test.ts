@@ -219,3 +219,31 @@ test('a broker that lost its end in a crash gives numbers again, which are other
   broker.ingest(plane);
   await expect.poll(() => incidentsOf(plane), soon).toMatchObject([{ kind: 'GAP', from: 5, to: 7 }]);
 });
+
+test('a consumer that another replica makes in the same moment was not missing', async () => {
+  const { created } = await broker.jsm.streams.info('PIPELINE');
+  await plane.rows(
+    `insert into runplane.ingest_streams (stream, consumer, stream_created, ack_wait_seconds, max_deliver)
+     values ('PIPELINE', 'runplane', $1, 2, 10)`,
+    [created],
+  );
+  await plane.database.db.inTransaction('begin', async (tx) => {
+    await tx.query({ text: 'select from runplane.ingest_streams for update' });
+    broker.ingest(plane);
+    // It has asked the broker, which had none, and is about to look at what is known.
+    await plane.untilBlocked(1);
+    const made = await broker.jsm.consumers.add('PIPELINE', {
+      durable_name: 'runplane',
+      ack_policy: 'explicit',
+      ack_wait: 2e9,
+      max_deliver: 10,
+    });
+    await tx.query({
+      text: 'update runplane.ingest_streams set consumer_created = $1',
+      values: [made.created],
+    });
+  });
+  await publish(1);
+  await expect.poll(() => eventsOf(plane), soon).toHaveLength(1);
+  expect(await incidentsOf(plane)).toEqual([]);
+});
