@@ -58,8 +58,10 @@ test('events come typed, in order and with the cursor to go on after, until the 
     attemptId: toPublicId('att', task.attemptId),
     taskId: toPublicId('task', task.taskId),
   });
+  // What was told beside a transaction that is still open, of whatever database, is told again; nothing else is.
+  const ids = seen.map(({ id }) => id);
   for await (const batch of watchAttemptEvents({ url: server.url, after: cursor, of: { runId: runId() } }))
-    expect(batch.events).toEqual([]);
+    for (const { id } of batch.events) expect(ids).toContain(id);
 });
 
 test('what is not there is over, and what is no id is thrown', async () => {
