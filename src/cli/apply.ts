@@ -1,5 +1,4 @@
 import { readFile } from 'node:fs/promises';
-import { hostname, userInfo } from 'node:os';
 import { text } from 'node:stream/consumers';
 import { tellReplicas } from '../changelog/signal.ts';
 import { newUuid } from '../domain/ids.ts';
@@ -10,6 +9,7 @@ import { CommandError, type ExitCode, exitCodes, parseArguments, UsageError } fr
 import { withDatabase } from './installation.ts';
 import { type Fault, readManifest } from './manifest/read-manifest.ts';
 import { describeChange, summarize } from './manifest/report.ts';
+import { systemUser } from './system-user.ts';
 
 export const help = `usage: runplane apply -f FILE [--dry-run] [--prune] [--actor NAME]
 
@@ -50,7 +50,7 @@ export async function run(args: string[]): Promise<ExitCode> {
       misshapen,
       refused: faults.length > 0,
     });
-    if (changed) await tellReplicas(db);
+    if (changed) await tellReplicas(db).catch(sayThatNobodyWasTold);
     return applied;
   });
   if (outcome.kind === 'Refused') return refuse(file, [...faults, ...outcome.problems.map(locate)]);
@@ -59,8 +59,16 @@ export async function run(args: string[]): Promise<ExitCode> {
   return exitCodes.done;
 }
 
+/** What was changed stays changed, and servers find it without being told. */
+function sayThatNobodyWasTold(error: unknown): void {
+  const why = error instanceof Error ? error.message : String(error);
+  process.stderr.write(
+    `runplane apply: servers could not be told (${why}); they take the changes over within 10 seconds.\n`,
+  );
+}
+
 function actorName(given: string | undefined): string {
-  const name = parsed(() => parseName(given ?? `${userInfo().username}@${hostname()}`, '--actor'));
+  const name = parsed(() => parseName(given ?? systemUser(), '--actor'));
   if (isInvalidInput(name)) throw new UsageError(name.message);
   return name;
 }

@@ -4,10 +4,12 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readManifest } from '../../src/cli/manifest/read-manifest.ts';
+import { systemUser } from '../../src/cli/system-user.ts';
 import { type CommandOutcome, runCommand } from '../support/command.ts';
 import { ControlPlane } from '../support/control-plane.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { startProcess } from '../support/processes.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
 
 let directory: string;
 let plane: ControlPlane;
@@ -186,6 +188,30 @@ test('servers that run hear of it when it changed something, and only then', asy
   }
   await listener.end();
   await quiet.drop();
+});
+
+test('what was applied is told as such, also when servers cannot be told', async () => {
+  const own = new URL(plane.database.url);
+  const proxy = await startTcpProxy(`http://${own.host}`, { cutsAt: 'notify runplane_changed' });
+  own.host = new URL(proxy.url).host;
+  const applied = await runCommand(['apply', '-f', '-'], {
+    env: { DATABASE_URL: own.href },
+    input: 'agents: [{ name: untold, dispatch: { pull: {} } }]',
+  });
+  await proxy.stop();
+  expect(applied).toMatchObject({ code: 0, stdout: expect.stringContaining('1 created, by ') });
+  expect(applied.stderr).toMatch(
+    /servers could not be told \(.+\); they take the changes over within 10 seconds/,
+  );
+  expect(await plane.rows(`select name from runplane.agents where name = 'untold'`)).toHaveLength(1);
+});
+
+test('a user without a name is told by its number', () => {
+  const nameless = (): string => {
+    throw new Error('uv_os_get_passwd returned ENOENT (no such file or directory)');
+  };
+  expect(systemUser(nameless)).toBe(`uid-${process.getuid?.()}@${hostname()}`);
+  expect(systemUser()).toBe(`${userInfo().username}@${hostname()}`);
 });
 
 test('a worker that waits is given what a manifest makes possible', async () => {

@@ -15,8 +15,11 @@ export interface TcpProxy {
   stop(): Promise<void>;
 }
 
-/** A network in front of a server that can be told to fail. */
-export async function startTcpProxy(target: string): Promise<TcpProxy> {
+/** A network in front of a server that can be told to fail. A connection ends before it passes on what says cutsAt. */
+export async function startTcpProxy(
+  target: string,
+  { cutsAt = null }: { cutsAt?: string | null } = {},
+): Promise<TcpProxy> {
   const { hostname, port } = new URL(target);
   let mode: Mode = 'PASS';
   let streams = 0;
@@ -35,7 +38,8 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
         isStream = true;
         streams++;
       }
-      if (passes()) server.write(bytes);
+      if (cutsAt !== null && bytes.includes(cutsAt)) client.destroy();
+      else if (passes()) server.write(bytes);
     });
     server.on('data', (bytes: Buffer) => {
       if (!passes() || client.write(bytes)) return;
