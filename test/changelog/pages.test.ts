@@ -26,13 +26,6 @@ const launched = async (job = 'one') => {
   if (outcome?.kind !== 'LaunchRunSuccess') throw new Error('not launched');
   return outcome;
 };
-/** Nothing in the database is open, so that a cursor has nothing to except. */
-const quiet = () =>
-  expect
-    .poll(() =>
-      plane.rows('select id from runplane.change_log where xid >= pg_snapshot_xmin(pg_current_snapshot())'),
-    )
-    .toEqual([]);
 
 test('pages have the whole log, oldest first, each change once, and go on where the last one ended', async () => {
   const runs: string[] = [];
@@ -93,7 +86,7 @@ test('a wait ends when the client leaves and when the process stops', async () =
 });
 
 test('what commits late is in the next page, and what was told beside it is not told again', async () => {
-  await quiet();
+  await plane.untilLogIsPast();
   const { runId } = await launched();
   const { cursor } = await page(null);
   const log = (sequence: number) => ({

@@ -30,6 +30,7 @@ test('changes come typed, in order and with the cursor to go on after', async ()
   const after = await now();
   const runId = await launch();
   await complete();
+  await server.plane.untilLogIsPast();
   const seen: TaskStatusChange[] = [];
   let cursor = '';
   for await (const batch of watchTaskChanges({
@@ -58,6 +59,7 @@ test('changes come typed, in order and with the cursor to go on after', async ()
 
 test('without a cursor it begins with what happens now', async () => {
   await launch();
+  await server.plane.untilLogIsPast();
   const watching = startWatching({ url: server.url });
   await watching.untilState('live');
   const runId = await launch();
@@ -68,6 +70,7 @@ test('without a cursor it begins with what happens now', async () => {
 
 test('a watch that names runs ends with them', async () => {
   const runId = await launch();
+  await server.plane.untilLogIsPast();
   const watching = startWatching({ url: server.url, filter: { ids: [runId] }, after: await now() });
   await watching.untilState('live');
   await complete();

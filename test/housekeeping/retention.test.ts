@@ -40,17 +40,6 @@ async function retain(days: number, retentionDays: Partial<RetentionDays>): Prom
   );
 }
 
-/** Until no transaction of another database on the server holds the horizon back before what is in the log. */
-async function logIsPast(): Promise<void> {
-  const past = async () => {
-    const [row] = await plane.rows<{ past: boolean }>(
-      'select pg_snapshot_xmin(pg_current_snapshot()) > all (select xid from runplane.change_log) as past',
-    );
-    return row?.past;
-  };
-  await expect.poll(past, { timeout: 20_000 }).toBe(true);
-}
-
 const tables = async () => {
   const counts: Record<string, number> = {};
   for (const table of [
@@ -84,7 +73,7 @@ describe('runs', () => {
     const run = await plane.launch('one', { idempotencyKey: 'k' });
     await finish({ status: 'FAILED', error: { code: 'AGAIN' }, usage });
     await finish({ status: 'COMPLETED', materializations });
-    await logIsPast();
+    await plane.untilLogIsPast();
     expect(await retain(29, shipped)).toMatchObject({ changes: expect.any(Number) });
     expect(await runIds()).toEqual([run]);
     expect(await retain(31, shipped)).toEqual({ runs: 1 });
@@ -270,7 +259,7 @@ describe('the change log', () => {
 
   /** The position now, after all that is in the log. */
   async function cursorPastAll(): Promise<string> {
-    await logIsPast();
+    await plane.untilLogIsPast();
     return plane.services.changeLog.currentCursor();
   }
 
@@ -283,7 +272,7 @@ describe('the change log', () => {
     await plane.launch('one');
     await lose(2);
     expect((await firstOf(between)).changes).toHaveLength(1);
-    await logIsPast();
+    await plane.untilLogIsPast();
     const expired = await firstOf(before).catch((error: unknown) => error);
     expect(expired).toMatchObject({
       code: 'CURSOR_EXPIRED',

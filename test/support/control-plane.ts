@@ -155,6 +155,15 @@ export class ControlPlane {
     );
   }
 
+  /**
+   * Until every transaction of the server, in whatever database, is newer than what is in the change log: a cursor then
+   * repeats nothing of it.
+   */
+  async untilLogIsPast(): Promise<void> {
+    const open = 'select id from runplane.change_log where xid >= pg_snapshot_xmin(pg_current_snapshot())';
+    await expect.poll(() => this.rows(open), { timeout: 20_000 }).toEqual([]);
+  }
+
   /** Until so many sessions wait for a lock that the test holds. */
   async untilBlocked(sessions: number): Promise<void> {
     const blocked = `select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
