@@ -1,6 +1,6 @@
-// Serialization, deadlock, lock not available; connection exceptions, resources, operator intervention (shutdown,
-// cancelled statements).
-const sqlStates = /^(40001|40P01|55P03|08...|53...|57...)$/;
+// Read-only (a standby, say); serialization, deadlock, lock not available; connection exceptions, resources, operator
+// intervention (shutdown, cancelled statements).
+const sqlStates = /^(25006|40001|40P01|55P03|08...|53...|57...)$/;
 const systemCodes = /^(ECONN\w+|EPIPE|ETIMEDOUT|ENOTFOUND|EHOSTUNREACH|EAI_AGAIN)$/;
 // The driver gives these no code.
 const driverMessages =

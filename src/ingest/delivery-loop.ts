@@ -1,7 +1,7 @@
 import type { Msg, NatsConnection } from '@nats-io/transport-node';
 import type { Attached } from './attach.ts';
 import { BatchSize } from './batch-size.ts';
-import { parseAckSubject } from './message.ts';
+import { headersOf, parseAckSubject } from './message.ts';
 import { Pull } from './pull.ts';
 import { databaseAnswers, OtherStream, type TakenIn, takeIn } from './take-in.ts';
 import { type IngestContext, nakMs, type Source, type StreamMessage } from './types.ts';
@@ -70,12 +70,12 @@ export class DeliveryLoop {
     signal.addEventListener('abort', onAbort);
     try {
       while (!this.#isOver()) await this.#step();
-      // What is on its way comes still, and goes back at once, to another replica.
-      await this.#pull.stop();
       return this.#gone ?? 'stopped';
     } finally {
       clearInterval(inWork);
       signal.removeEventListener('abort', onAbort);
+      // What is on its way comes still, and goes back at once, to another replica.
+      await this.#pull.stop();
       if (!nc.isClosed()) this.#answerAll(nak(1));
     }
   }
@@ -99,11 +99,14 @@ export class DeliveryLoop {
     this.#waiting = [];
     const started = performance.now();
     const taken = await this.#takeIn(this.#working);
+    const isAgain = taken.some((each) => each?.kind === 'AGAIN');
+    // Else what goes back would come at once for what is still asked for, and use up its deliveries during a pause.
+    if (isAgain) await this.#pull.cancel();
     for (const [i, message] of this.#working.entries()) message.answer(this.#answerTo(taken[i]));
     const count = this.#working.length;
     this.#working = [];
     this.#size.took(count, performance.now() - started);
-    if (taken.some((each) => each?.kind === 'AGAIN')) await this.#pause();
+    if (isAgain) await this.#pause();
   }
 
   async #takeIn(messages: readonly Held[]): Promise<(TakenIn | undefined)[]> {
@@ -158,7 +161,7 @@ function heldMessage(message: Msg): Held | null {
   return {
     subject: message.subject,
     data: message.data,
-    header: (name) => (message.headers?.has(name) ? message.headers.get(name) : null),
+    ...headersOf(() => message.headers),
     sequence: delivery.sequence,
     storedAt: delivery.storedAt,
     deliveries: delivery.count,

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { Match, type MsgHdrs } from '@nats-io/transport-node';
 import { toPublicId } from '../domain/ids.ts';
 import { isJsonObject, repairText } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
@@ -34,6 +35,21 @@ export function parseAckSubject(subject: string): Delivery | null {
 export function parseNanoseconds(time: string): bigint {
   const [seconds = '', fraction = ''] = time.replace('Z', '').split('.');
   return BigInt(Date.parse(`${seconds}Z`)) * 1_000_000n + BigInt(fraction.padEnd(9, '0'));
+}
+
+/** What a message says of its headers. Reading them throws for some that a producer can send and the broker stores. */
+export function headersOf(
+  read: () => MsgHdrs | undefined,
+): Pick<StreamMessage, 'header' | 'hasBrokenHeaders'> {
+  let headers: MsgHdrs | undefined;
+  try {
+    headers = read();
+  } catch {
+    return { header: () => null, hasBrokenHeaders: true };
+  }
+  const header = (name: string): string | null =>
+    headers?.has(name, Match.IgnoreCase) ? headers.get(name, Match.IgnoreCase) : null;
+  return { header, hasBrokenHeaders: false };
 }
 
 /**

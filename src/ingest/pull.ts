@@ -24,8 +24,8 @@ const graceMs = 2000;
 /** Asks a pull consumer for messages: one request at a time, whose messages come one by one. */
 export class Pull {
   readonly #options: PullOptions;
-  readonly #inbox = createInbox();
-  readonly #subscription: Subscription;
+  #inbox = '';
+  #subscription: Subscription;
   #requests = 0;
   #timer: NodeJS.Timeout | null = null;
   /** Messages that were asked for and did not come yet. */
@@ -33,13 +33,7 @@ export class Pull {
 
   constructor(options: PullOptions) {
     this.#options = options;
-    this.#subscription = options.nc.subscribe(`${this.#inbox}.*`, {
-      callback: (error, message) => {
-        if (error) this.#end('GONE', error.message);
-        else if (message.reply?.startsWith('$JS.ACK.')) this.#received(message);
-        else this.#told(message);
-      },
-    });
+    this.#subscription = this.#subscribe();
   }
 
   request(batch: number): void {
@@ -58,6 +52,24 @@ export class Pull {
     clearTimeout(this.#timer ?? undefined);
     this.outstanding = 0;
     if (!this.#options.nc.isClosed()) await this.#subscription.drain();
+  }
+
+  /** The same, after which it can be requested again: the broker forgets a request that nobody listens for. */
+  async cancel(): Promise<void> {
+    const stopped = this.stop();
+    if (!this.#options.nc.isClosed()) this.#subscription = this.#subscribe();
+    await stopped;
+  }
+
+  #subscribe(): Subscription {
+    this.#inbox = createInbox();
+    return this.#options.nc.subscribe(`${this.#inbox}.*`, {
+      callback: (error, message) => {
+        if (error) this.#end('GONE', error.message);
+        else if (message.reply?.startsWith('$JS.ACK.')) this.#received(message);
+        else this.#told(message);
+      },
+    });
   }
 
   #received(message: Msg): void {

@@ -1,5 +1,5 @@
 import type { JetStreamManager, StoredMsg } from '@nats-io/jetstream';
-import { parseNanoseconds } from './message.ts';
+import { headersOf, parseNanoseconds } from './message.ts';
 import type { StreamMessage } from './types.ts';
 
 /** The first message that a stream has from a number on; null: there is none. */
@@ -13,10 +13,10 @@ export async function readMessage(
   return stored && messageOf(stored);
 }
 
-const messageOf = ({ subject, data, header, seq, timestamp }: StoredMsg): StreamMessage => ({
-  subject,
-  data,
-  header: (name) => (header.has(name) ? header.get(name) : null),
-  sequence: seq,
-  storedAt: parseNanoseconds(timestamp),
+const messageOf = (stored: StoredMsg): StreamMessage => ({
+  subject: stored.subject,
+  data: stored.data,
+  ...headersOf(() => stored.header),
+  sequence: stored.seq,
+  storedAt: parseNanoseconds(stored.timestamp),
 });

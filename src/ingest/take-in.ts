@@ -1,6 +1,6 @@
 import { statement, transaction } from '../db/transaction.ts';
 import { limits } from '../domain/limits.ts';
-import { isInvalidInput, parsed } from '../domain/problems.ts';
+import { invalidInput, isInvalidInput, parsed } from '../domain/problems.ts';
 import { isUnavailable } from '../domain/unavailable.ts';
 import { insertRejected } from '../intake/insert-rejected.sql.ts';
 import { parseMessage } from '../intake/parse-message.ts';
@@ -67,7 +67,16 @@ export async function takeIn(
   return messages.map((message) => taken.get(message) ?? { kind: 'AGAIN' });
 }
 
-async function receive(
+/** Never rejects: what one message meets is not to hold up those that came with it. */
+async function receive(context: IngestContext, source: Source, message: StreamMessage): Promise<Outcome> {
+  try {
+    return await receiveEvent(context, source, message);
+  } catch (error) {
+    return { kind: 'Failed', error };
+  }
+}
+
+async function receiveEvent(
   { intake }: IngestContext,
   { stream }: Source,
   message: StreamMessage,
@@ -75,9 +84,14 @@ async function receive(
   // In an object of its own: a message can look like a problem.
   const read = parsed(() => ({ payload: parseMessage(message.data) }));
   if (isInvalidInput(read)) return { kind: 'Unreadable', message: read.message };
+  if (message.hasBrokenHeaders)
+    return invalidInput(
+      null,
+      'The headers of the message are none: a name or a value has forbidden characters.',
+    );
   const traceparent = message.header('traceparent');
   const input = { topic: message.subject, ...read, fallbackKey: fallbackKey(stream, message), traceparent };
-  return intake.receiveEvent(input).catch((error: unknown) => ({ kind: 'Failed', error }));
+  return intake.receiveEvent(input);
 }
 
 /**
@@ -95,9 +109,10 @@ async function repeatSlow(
     if (outcomes[i]?.kind === 'Unavailable') outcomes[i] = await receive(context, source, message);
 }
 
+/** By a lock, which one that can only be read refuses. */
 export async function databaseAnswers({ db }: Pick<IngestContext, 'db'>): Promise<boolean> {
   try {
-    await statement(db, { text: 'select from runplane.installation' });
+    await statement(db, { text: 'select from runplane.installation for key share' });
     return true;
   } catch (error) {
     if (!isUnavailable(error)) throw error;

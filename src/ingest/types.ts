@@ -30,7 +30,10 @@ export interface IngestContext {
 export interface StreamMessage {
   subject: string;
   data: Uint8Array;
+  /** Null: there is none of that name, in whatever case. */
   header(name: string): string | null;
+  /** Its headers are none that NATS allows: none of them is known. */
+  hasBrokenHeaders: boolean;
   sequence: number;
   /** When the broker stored it, in nanoseconds since 1970: the same at each delivery. */
   storedAt: bigint;

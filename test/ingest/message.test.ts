@@ -8,6 +8,7 @@ const message = (body: string | Uint8Array, more: Partial<StreamMessage> = {}): 
   subject: 'pipeline.x',
   data: Buffer.from(body),
   header: () => null,
+  hasBrokenHeaders: false,
   sequence: 7,
   storedAt: 1_796_009_595_612_594_341n,
   ...more,

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { connect as connectTcp } from 'node:net';
 import { type JetStreamClient, type JetStreamManager, jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { connect, headers, type NatsConnection, nanos } from '@nats-io/transport-node';
 import { expect } from 'vitest';
@@ -85,6 +87,21 @@ export class Broker {
     const bytes = data instanceof Uint8Array || typeof data === 'string' ? data : JSON.stringify(data);
     const { seq } = await this.js.publish(subject, bytes, { headers: hdrs });
     return seq;
+  }
+
+  /** As a producer that writes headers which the client of ours refuses to write, on the wire itself. */
+  async publishRaw(subject: string, header: string, body: string): Promise<void> {
+    const { last_seq } = (await this.jsm.streams.info('PIPELINE')).state;
+    const socket = connectTcp(this.server.port, '127.0.0.1');
+    await once(socket, 'data');
+    const head = Buffer.from(`NATS/1.0\r\n${header}\r\n\r\n`);
+    const bytes = Buffer.from(body);
+    socket.write('CONNECT {"verbose":false,"headers":true}\r\n');
+    socket.write(`HPUB ${subject} ${head.length} ${head.length + bytes.length}\r\n`);
+    socket.write(Buffer.concat([head, bytes, Buffer.from('\r\n')]));
+    const last = async () => (await this.jsm.streams.info('PIPELINE')).state.last_seq;
+    await expect.poll(last, { timeout: 20_000 }).toBe(last_seq + 1);
+    socket.destroy();
   }
 
   /** Until nothing waits for an acknowledgement. */

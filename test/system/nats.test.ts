@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { readMessage } from '../../src/ingest/stored-messages.ts';
 import { Client } from '../graphql/client.ts';
 import { Broker, eventsOf, incidentsOf } from '../support/broker.ts';
 import { actor, ControlPlane } from '../support/control-plane.ts';
@@ -129,6 +130,32 @@ test('a message that is no event is kept, shown, replayable and not delivered ag
   expect(shown.ingestStreams[0].incidents.nodes[0]).toMatchObject({ kind: 'POISON', event: {} });
   const hidden = await new Client(plane, ['READ']).query(query);
   expect(hidden.events.nodes[0].rejection).toMatchObject({ message: null, raw: null });
+});
+
+test('a message whose headers are none is kept, and those that came with it are stored', async () => {
+  const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+  await broker.publish(work, { n: 1 });
+  for (const header of ['a name: x', 'näme: x', 'name: x\ny']) await broker.publishRaw(work, header, '{}');
+  await broker.publishRaw(work, `TraceParent: ${traceparent}`, '{"n": 2}');
+  const ingest = broker.ingest(plane, { maxDeliver: 2 });
+  await broker.allAcknowledged();
+  const rejected = (await events()).flatMap(({ rejection }) => rejection ?? []);
+  expect(rejected.map(({ code }) => code)).toEqual(Array(3).fill('INVALID_ENVELOPE'));
+  expect(await events()).toHaveLength(5);
+  const poisoned = (await incidents()).filter(({ kind }) => kind === 'POISON');
+  expect(new Set(poisoned.map(({ from }) => from))).toEqual(new Set([2, 3, 4]));
+  expect(await incidents()).toHaveLength(3);
+  expect((await broker.jsm.consumers.info('PIPELINE', 'runplane')).delivered.consumer_seq).toBe(5);
+  await ingest.stop();
+  // The same is read of one that is read by its number.
+  const read = async (seq: number) => {
+    const message = await readMessage(broker.jsm, 'PIPELINE', seq);
+    return message && { ...message, traceparent: message.header('traceparent') };
+  };
+  for (const seq of [2, 3, 4]) expect(await read(seq)).toMatchObject({ hasBrokenHeaders: true });
+  expect(await read(5)).toMatchObject({ hasBrokenHeaders: false, traceparent });
+  const traces = `select encode(trace_context, 'hex') as trace from runplane.events where trace_context is not null`;
+  expect(await plane.rows(traces)).toEqual([{ trace: '4bf92f3577b34da6a3ce929d0e0e473600f067aa0ba902b701' }]);
 });
 
 test('the same key with another payload is an incident; its message can come in when the first is gone', async () => {
