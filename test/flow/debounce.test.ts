@@ -145,7 +145,7 @@ describe('idempotency keys of debounced launches', () => {
       [first, made],
       [second, kept],
     ] as const)
-      expect(await launch(input)).toEqual({ ...before, replayed: true });
+      expect(await launch(input)).toEqual({ ...before, joined: undefined, replayed: true });
     expect(await runs()).toEqual([{ id: runIdOf(made), config: { n: 2 }, starts: at(60), key: 'k' }]);
     expect(await launch({ ...first, debounce: { seconds: 61 } })).toMatchObject({
       kind: 'IdempotencyConflict',
