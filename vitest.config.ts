@@ -28,6 +28,8 @@ export default defineConfig({
     maxWorkers: 2,
     testTimeout: { test: 30_000, system: 60_000, soak: 600_000 }[tier],
     hookTimeout: 60_000,
+    // What is waited for comes in milliseconds, or on a busy machine in seconds.
+    expect: { poll: { timeout: 20_000 } },
     allowOnly: false,
   },
 });
