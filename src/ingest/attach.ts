@@ -14,8 +14,10 @@ import { insertIncidents, resolveIncident } from './incidents.sql.ts';
 import {
   beginStream,
   createPosition,
+  forgetLostEnd,
   lockPosition,
-  readKnownConsumer,
+  type Position,
+  readPosition,
   saveConsumer,
 } from './positions.sql.ts';
 import { everythingBefore, firstHole, holesOf, type Range } from './ranges.ts';
@@ -25,7 +27,6 @@ import type { Incident, IngestContext, Source } from './types.ts';
 export interface Attached {
   /** Tells the stream from one of the same name that is made later. */
   streamCreated: string;
-  consumerCreated: string;
 }
 
 /** Finds the stream and its consumer, and makes the consumer where it is missing. Null: there is no such stream. */
@@ -36,8 +37,8 @@ export async function attach(
 ): Promise<Attached | null> {
   const { db, log } = context;
   await createPosition(db, source);
-  // Before the broker is asked: one that is made meanwhile, by another replica, was not missing.
-  const known = await readKnownConsumer(db, source);
+  // Before the broker is asked: what another replica does meanwhile is no surprise.
+  const known = await readPosition(db, source);
   const stream = await found(jsm.streams.info(source.stream));
   if (!stream) {
     const detail = `There is no stream ${source.stream}. It is awaited; \`runplane nats setup\` creates it.`;
@@ -64,7 +65,7 @@ export async function attach(
     await saveConsumer(tx, source, ready.created);
     await resolveIncident(tx, source, 'STREAM_MISSING');
   });
-  return { streamCreated: stream.created, consumerCreated: ready.created };
+  return { streamCreated: stream.created };
 }
 
 /** Compares with what is known of the stream, and writes down what is lost with an older one; answers where to begin. */
@@ -73,13 +74,17 @@ function findStart(
   source: Source,
   stream: StreamInfo,
   consumer: ConsumerInfo | null,
-  known: string | null,
+  known: Position,
 ): Promise<number> {
   return transaction(db, async (tx) => {
+    const { first_seq, last_seq } = stream.state;
+    // A consumer that is there delivers what gets the numbers. Without it all is read again, and found by its keys.
+    await forgetLostEnd(tx, source, known, stream, consumer ? last_seq : first_seq - 1);
     const position = await lockPosition(tx, source);
     if (position.streamCreated === stream.created) {
       const start = firstHole(position.handled);
-      if (!consumer && known !== null && position.consumerCreated === known) {
+      const missed = known.consumerCreated;
+      if (!consumer && missed !== null && position.consumerCreated === missed) {
         const detail = `The consumer ${source.consumer} was gone. It is made again, from message ${start} on.`;
         await insertIncidents(tx, source, [
           { kind: 'CONSUMER_MISSING', from: start, to: null, detail, isOver: true },
@@ -122,10 +127,11 @@ async function adjusted(
   jsm: JetStreamManager,
   { config }: ConsumerInfo,
 ): Promise<ConsumerInfo> {
-  const { ack_policy, deliver_subject, filter_subject, filter_subjects } = config;
-  if (ack_policy !== AckPolicy.Explicit || deliver_subject || filter_subject || filter_subjects?.length) {
+  const { ack_policy, deliver_subject, filter_subject, filter_subjects, headers_only } = config;
+  const hasFilter = filter_subject || filter_subjects?.length;
+  if (ack_policy !== AckPolicy.Explicit || deliver_subject || hasFilter || headers_only) {
     throw new Error(
-      `Consumer ${source.consumer} of stream ${source.stream} is no pull consumer of all its messages with explicit acknowledgement: delete it, or set NATS_CONSUMER to another name.`,
+      `Consumer ${source.consumer} of stream ${source.stream} is no pull consumer of all its messages, with their content and explicit acknowledgement: delete it, or set NATS_CONSUMER to another name.`,
     );
   }
   const wanted = { ack_wait: nanos(source.ackWaitSeconds * 1000), max_deliver: source.maxDeliver };

@@ -1,3 +1,4 @@
+import type { StreamInfo } from '@nats-io/jetstream';
 import type { Database, Queryable } from '../db/pool.ts';
 import { statement } from '../db/transaction.ts';
 import { formatRanges, parseRanges, type Range } from './ranges.ts';
@@ -12,6 +13,8 @@ export interface Position {
   deliveredSequence: number;
   /** The last message of the stream, when it was last looked at. */
   lastSequence: number | null;
+  /** The last message that is known of the stream: the last that was seen, or one after it that was handled. */
+  end: number;
 }
 
 type PositionRow = Omit<Position, 'handled'> & { handled: string };
@@ -25,29 +28,55 @@ export async function createPosition(db: Database, source: Source): Promise<void
   await statement(db, { text: createSql, values: [stream, consumer, ackWaitSeconds, maxDeliver] });
 }
 
-const knownSql = `
-select consumer_created as "consumerCreated" from runplane.ingest_streams where stream = $1 and consumer = $2`;
+const endSql = `coalesce(greatest(s.last_sequence, upper(s.handled) - 1), 0)`;
 
-/** The consumer that a replica attached to last; null: none did. */
-export async function readKnownConsumer(db: Database, { stream, consumer }: Source): Promise<string | null> {
-  const { rows } = await statement<Pick<Position, 'consumerCreated'>>(db, {
-    text: knownSql,
-    values: [stream, consumer],
-  });
-  return rows[0]?.consumerCreated ?? null;
+const positionSql = `
+select s.stream_created as "streamCreated", s.consumer_created as "consumerCreated", s.handled::text,
+       s.delivered_sequence as "deliveredSequence", s.last_sequence as "lastSequence", ${endSql} as "end"
+  from runplane.ingest_streams s where s.stream = $1 and s.consumer = $2`;
+
+/** As it is before the broker is asked. */
+export async function readPosition(db: Database, source: Source): Promise<Position> {
+  const { stream, consumer } = source;
+  return positionOf(await statement(db, { text: positionSql, values: [stream, consumer] }), source);
 }
 
-const lockSql = `
-select stream_created as "streamCreated", consumer_created as "consumerCreated", handled::text, delivered_sequence as "deliveredSequence",
-       last_sequence as "lastSequence"
-  from runplane.ingest_streams where stream = $1 and consumer = $2 for no key update`;
-
 /** Under a lock that those who mark messages wait for. */
-export async function lockPosition(tx: Queryable, { stream, consumer }: Source): Promise<Position> {
-  const { rows } = await tx.query<PositionRow>({ text: lockSql, values: [stream, consumer] });
-  const [row] = rows;
+export async function lockPosition(tx: Queryable, source: Source): Promise<Position> {
+  const { stream, consumer } = source;
+  return positionOf(
+    await tx.query({ text: `${positionSql} for no key update`, values: [stream, consumer] }),
+    source,
+  );
+}
+
+function positionOf({ rows: [row] }: { rows: PositionRow[] }, { stream, consumer }: Source): Position {
   if (!row) throw new Error(`There is no row for stream ${stream} and consumer ${consumer}.`);
   return { ...row, handled: parseRanges(row.handled) };
+}
+
+// Not when another replica has noticed it meanwhile: what is handled since then are other messages.
+const cutSql = `
+update runplane.ingest_streams s
+   set handled = s.handled * int8multirange(int8range(1, $6::int8 + 1)), last_sequence = $4, delivered_sequence = least(s.delivered_sequence, $6)
+ where s.stream = $1 and s.consumer = $2 and s.stream_created = $3 and ${endSql} >= $5`;
+
+/**
+ * A stream whose end is before the one that was known when the broker was asked has lost messages in a crash, and gives
+ * their numbers again: from which one on, nobody knows. Of what was handled, numbers through `kept` stay so.
+ */
+export async function forgetLostEnd(
+  tx: Queryable,
+  { stream, consumer }: Source,
+  known: Position,
+  { created, state }: StreamInfo,
+  kept: number,
+): Promise<void> {
+  if (known.streamCreated !== created || state.last_seq >= known.end) return;
+  await tx.query({
+    text: cutSql,
+    values: [stream, consumer, created, state.last_seq, known.end, kept],
+  });
 }
 
 const beginSql = `
@@ -144,16 +173,14 @@ export interface Seen {
   redelivered: number;
 }
 
-// A stream whose end is before the one that it had has lost messages in a crash, and gives their numbers again.
 const seenSql = `
 update runplane.ingest_streams s
    set seen_at = runplane.clock(), subjects = $5, ack_wait_seconds = $6, max_deliver = $7, max_age_seconds = $8, last_sequence = $9,
        pending = $11, unacknowledged = $12, redelivered = $13,
-       handled = case when s.last_sequence > $9 then s.handled * int8multirange(int8range(1, $9 + 1)) else s.handled end,
-       delivered_sequence = case when s.last_sequence > $9 then $10 else greatest(s.delivered_sequence, $10) end
+       delivered_sequence = greatest(s.delivered_sequence, $10)
  where s.stream = $1 and s.consumer = $2 and s.stream_created = $3 and s.watcher = $4
 returning s.stream_created as "streamCreated", s.consumer_created as "consumerCreated", s.handled::text,
-          s.delivered_sequence as "deliveredSequence", s.last_sequence as "lastSequence"`;
+          s.delivered_sequence as "deliveredSequence", s.last_sequence as "lastSequence", ${endSql} as "end"`;
 
 /** Keeps what was seen; answers how far the stream is taken in. Null: it is another stream, or another replica watches. */
 export async function saveSeen(

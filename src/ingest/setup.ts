@@ -34,7 +34,7 @@ export async function setUpStreams(config: NatsConfig): Promise<SetUp[]> {
       results.push({
         stream,
         created: !existing,
-        subjects: made.subjects,
+        subjects: subjectsOf(made),
         differences: existing ? differencesOf(made) : [],
       });
     }
@@ -44,17 +44,20 @@ export async function setUpStreams(config: NatsConfig): Promise<SetUp[]> {
   }
 }
 
+/** A stream that copies others has none of its own. */
+const subjectsOf = ({ subjects }: Partial<Pick<StreamConfig, 'subjects'>>): string[] => subjects ?? [];
+
 /** Each as a sentence. */
 function differencesOf(
   config: Pick<StreamConfig, 'name' | 'subjects' | 'storage' | 'retention' | 'max_age'>,
 ) {
-  const told = { ...wanted(config.name), subjects: '', max_age: '' };
   const age = (ns: number): string => (ns === 0 ? 'for ever' : `${millis(ns) / 3_600_000} h`);
-  const { subjects, max_age } = wanted(config.name);
+  const listed = (subjects: string[]): string => (subjects.length > 0 ? subjects.join(', ') : 'of no one');
+  const { subjects, storage, retention, max_age } = wanted(config.name);
   const pairs: [string, string, string][] = [
-    ['takes the subjects', config.subjects.join(', '), subjects.join(', ')],
-    ['is stored in', config.storage, told.storage],
-    ['has the retention', config.retention, told.retention],
+    ['takes the subjects', listed(subjectsOf(config)), listed(subjects)],
+    ['is stored in', config.storage, storage],
+    ['has the retention', config.retention, retention],
     ['keeps messages', age(config.max_age), age(max_age)],
   ];
   return pairs

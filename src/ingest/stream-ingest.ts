@@ -1,4 +1,4 @@
-import { jetstreamManager } from '@nats-io/jetstream';
+import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { type Attached, attach } from './attach.ts';
 import { DeliveryLoop } from './delivery-loop.ts';
@@ -32,7 +32,7 @@ export async function ingestStream(options: StreamIngestOptions): Promise<void> 
       if (attached) {
         failures = 0;
         before = '';
-        await consume(options, new StreamWatch({ context, source, jsm, attached }), attached);
+        await consume(options, jsm, attached);
       }
     } catch (error) {
       if (nc.isClosed()) return;
@@ -48,11 +48,12 @@ export async function ingestStream(options: StreamIngestOptions): Promise<void> 
 
 async function consume(
   { context, source, nc, signal }: StreamIngestOptions,
-  watch: StreamWatch,
+  jsm: JetStreamManager,
   attached: Attached,
 ): Promise<void> {
   const ending = new AbortController();
   const until = AbortSignal.any([signal, ending.signal]);
+  const watch = new StreamWatch({ context, source, jsm, attached, signal: until });
   const loop = new DeliveryLoop({
     context,
     source,

@@ -1,26 +1,28 @@
 import type { JetStreamManager } from '@nats-io/jetstream';
 import { millis } from '@nats-io/transport-node';
-import { transaction } from '../db/transaction.ts';
+import { asTransactions, transaction } from '../db/transaction.ts';
 import { newUuid } from '../domain/ids.ts';
 import { type Attached, found } from './attach.ts';
 import { insertIncidents, resolveIncident } from './incidents.sql.ts';
 import { findLoss } from './loss.ts';
 import {
+  forgetLostEnd,
   leaveWatch,
   lockPosition,
   markHandled,
   type Position,
+  readPosition,
   type Seen,
   saveOldest,
   saveSeen,
   takeWatch,
 } from './positions.sql.ts';
 import { holesOf, type Range, rangesOf, within } from './ranges.ts';
-import { readMessage } from './stored-messages.ts';
+import { readMessage, readRanges } from './stored-messages.ts';
 import { takeIn } from './take-in.ts';
 import { type IngestContext, nakMs, type Source, type StreamMessage } from './types.ts';
 
-/** Messages that one look reads by their numbers, at most. */
+/** Requests by which one look reads messages by their numbers, at most: it ends before it has to be taken over. */
 const readAtOnce = 200;
 /** The share of the stream's max_age at which a message that waits is warned of. */
 const warnAt = 0.5;
@@ -37,6 +39,8 @@ export interface WatchOptions {
   source: Source;
   jsm: JetStreamManager;
   attached: Attached;
+  /** Nothing more is read then. */
+  signal: AbortSignal;
 }
 
 /**
@@ -66,6 +70,7 @@ export class StreamWatch {
       this.forget();
       return 'ELSEWHERE';
     }
+    const known = await readPosition(context.db, source);
     // In this order: a message that is gone by now, and not delivered later than that, never will be.
     const stream = await found(jsm.streams.info(source.stream));
     const consumer = stream && (await found(jsm.consumers.info(source.stream, source.consumer)));
@@ -83,6 +88,7 @@ export class StreamWatch {
       unacknowledged: consumer.num_ack_pending,
       redelivered: consumer.num_redelivered,
     };
+    await forgetLostEnd(asTransactions(context.db), source, known, stream, state.last_seq);
     const position = await saveSeen(context.db, source, this.#watcher, seen);
     if (!position) return 'MISSING';
     const now = performance.now();
@@ -108,18 +114,9 @@ export class StreamWatch {
 
   /** Takes in by their numbers what the consumer gave up, and tells what of it is gone: as much as one look may. */
   async readAgain(ranges: readonly Range[], why: string): Promise<void> {
-    const { context, source, jsm, attached } = this.#options;
-    const messages: StreamMessage[] = [];
-    const gone: Range[] = [];
-    for (const range of ranges) {
-      for (let next = range.from; next <= range.to && messages.length < readAtOnce; ) {
-        const message = await readMessage(jsm, source.stream, next);
-        const end = message ? Math.min(message.sequence, range.to + 1) : range.to + 1;
-        if (end > next) gone.push({ from: next, to: end - 1 });
-        if (message && message.sequence <= range.to) messages.push(message);
-        next = end + 1;
-      }
-    }
+    const { context, source, jsm, attached, signal } = this.#options;
+    const read = (from: number) => readMessage(jsm, source.stream, from);
+    const { messages, gone } = await readRanges(read, ranges, readAtOnce, signal);
     await this.#reportLost(gone);
     const taken = await takeIn(context, source, attached.streamCreated, messages, () => true);
     // While there is no database, nothing is told: the next look finds it again.

@@ -1,3 +1,4 @@
+import { cpSync, rmSync } from 'node:fs';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { Broker, eventsOf, incidentsOf } from '../support/broker.ts';
 import { ControlPlane } from '../support/control-plane.ts';
@@ -76,4 +77,48 @@ test('a replica that another one watches for notices that the stream is another 
   await expect.poll(handled, soon).toEqual([{ handled: '{[1,3)}' }]);
   expect(await eventsOf(plane)).toHaveLength(4);
   expect(await incidentsOf(plane)).toEqual([]);
+});
+
+test('what a crash took from the end of a stream is not missed, nor what gets its numbers when the consumer is gone too', async () => {
+  const first = broker.ingest(plane);
+  await publish(2);
+  await broker.allAcknowledged();
+  await first.stop();
+  const { store } = broker.server;
+  const copy = `${store}-copy`;
+  await broker.server.end('SIGTERM');
+  cpSync(store, copy, { recursive: true });
+  await broker.restart();
+  const second = broker.ingest(plane);
+  await publish(5);
+  await broker.allAcknowledged();
+  await second.stop();
+  // It was not looked at after these were handled.
+  await plane.rows('update runplane.ingest_streams set last_sequence = 2');
+  await broker.server.end('SIGKILL');
+  rmSync(store, { recursive: true });
+  cpSync(copy, store, { recursive: true });
+  await broker.restart();
+  await broker.jsm.consumers.delete('PIPELINE', 'runplane');
+  await publish(3);
+  broker.ingest(plane);
+  await expect.poll(() => eventsOf(plane), soon).toHaveLength(2 + 5 + 3);
+  await broker.allAcknowledged();
+  expect(await incidentsOf(plane)).toMatchObject([{ kind: 'CONSUMER_MISSING', from: 1 }]);
+});
+
+test('a consumer that delivers no content is refused, and loses nothing', async () => {
+  await broker.jsm.consumers.add('PIPELINE', {
+    durable_name: 'runplane',
+    ack_policy: 'explicit',
+    headers_only: true,
+  });
+  const logged: object[] = [];
+  broker.ingest(plane, {}, { warn: (fields) => logged.push(fields) });
+  await publish(1);
+  const refusal = { error: expect.stringContaining('with their content') };
+  await expect.poll(() => logged, soon).toContainEqual(expect.objectContaining(refusal));
+  expect(await eventsOf(plane)).toEqual([]);
+  await broker.jsm.consumers.delete('PIPELINE', 'runplane');
+  await expect.poll(() => eventsOf(plane), soon).toHaveLength(1);
 });

@@ -35,6 +35,14 @@ test('a stream is created once, kept in files for 72 hours, and never changed af
   expect((await broker.jsm.streams.info('PIPELINE')).config).toEqual(changed.config);
 });
 
+test('a stream that copies another one has no subjects, and is left as it is', async () => {
+  await broker.stream('SOURCE');
+  await broker.jsm.streams.add({ name: 'PIPELINE', mirror: { name: 'SOURCE' } });
+  const { code, stdout } = await setUp();
+  expect(code).toBe(0);
+  expect(stdout).toContain('It takes the subjects of no one; setup would have made it pipeline.>.');
+});
+
 test('what keeps it from doing so is said, and nobody is told a password', async () => {
   expect(await setUp({ NATS_URL: '' })).toMatchObject({
     code: 1,
