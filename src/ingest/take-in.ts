@@ -1,8 +1,9 @@
 import { statement, transaction } from '../db/transaction.ts';
+import { createBreather } from '../domain/breather.ts';
 import { limits } from '../domain/limits.ts';
 import { invalidInput, isInvalidInput, parsed } from '../domain/problems.ts';
 import { isUnavailable } from '../domain/unavailable.ts';
-import { insertRejected } from '../intake/insert-rejected.sql.ts';
+import { insertRejected, type RejectedEvent } from '../intake/insert-rejected.sql.ts';
 import { parseMessage } from '../intake/parse-message.ts';
 import type { PublishEventOutcome } from '../intake/types.ts';
 import { insertIncidents } from './incidents.sql.ts';
@@ -44,7 +45,13 @@ export async function takeIn(
   messages: readonly StreamMessage[],
   isLast: (message: StreamMessage) => boolean,
 ): Promise<TakenIn[]> {
-  const outcomes = await Promise.all(messages.map((message) => receive(context, source, message)));
+  const breathe = createBreather();
+  const received: Promise<Outcome>[] = [];
+  for (const message of messages) {
+    await breathe();
+    received.push(receive(context, source, message));
+  }
+  const outcomes = await Promise.all(received);
   await repeatSlow(context, source, messages, outcomes);
   const rejections: Rejection[] = [];
   const taken = new Map<StreamMessage, TakenIn>();
@@ -152,9 +159,12 @@ async function reject(
   rejections: readonly Rejection[],
 ): Promise<[StreamMessage, string][]> {
   if (rejections.length === 0) return [];
-  const events = rejections.map(({ message, code, reason }) =>
-    rejectedEvent(source.stream, message, { code, message: reason }),
-  );
+  const breathe = createBreather();
+  const events: RejectedEvent[] = [];
+  for (const { message, code, reason } of rejections) {
+    await breathe();
+    events.push(rejectedEvent(source.stream, message, { code, message: reason }));
+  }
   await transaction(db, async (tx) => {
     const inserted = await insertRejected(tx, events);
     const incidents = rejections.flatMap(({ message: { sequence }, code }, i) => {

@@ -1,5 +1,5 @@
-import { setImmediate } from 'node:timers/promises';
 import type { Queryable } from '../db/pool.ts';
+import { createBreather } from '../domain/breather.ts';
 import { newUuid, toPublicId } from '../domain/ids.ts';
 import type { JobNotFound } from '../domain/problems.ts';
 import type { TimeBudget } from '../domain/time-bound.ts';
@@ -13,8 +13,6 @@ import type { IncomingEvent } from './parse-event.ts';
 import type { IdempotencyKey, Launch } from './parse-launch.ts';
 import { isPlan, planRun, type RunPlan } from './plan-run.ts';
 import type { LaunchRunOutcome, PublishEventOutcome } from './types.ts';
-
-const breathEveryMs = 50;
 
 /** One command of a group: a launch, or an event with all that it launches; with where it comes from. */
 export type Admission = ({ launch: Launch } | { event: IncomingEvent }) & {
@@ -100,13 +98,3 @@ export async function planAdmissions(
 
 const packed = ({ traceContext }: Admission): string | undefined =>
   traceContext ? packTraceContext(traceContext) : undefined;
-
-/** Lets others go on in between: configs that take long must not stop heartbeats. */
-function createBreather(): () => Promise<void> {
-  let since = performance.now();
-  return async () => {
-    if (performance.now() - since < breathEveryMs) return;
-    await setImmediate();
-    since = performance.now();
-  };
-}
