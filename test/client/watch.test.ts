@@ -121,6 +121,7 @@ test('a cursor past what is kept is CURSOR_EXPIRED, with the one to restart from
   const after = await now();
   await launch();
   await complete();
+  await plane.untilLogIsPast();
   await plane.rows(`update runplane.change_log set at = at - interval '2 days'`);
   expect(await deleteOldChanges(plane.database.db, 1, 100)).toBeGreaterThan(0);
   const watching = startWatching({ url, after });
