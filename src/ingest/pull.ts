@@ -18,8 +18,6 @@ export interface PullOptions {
 }
 
 const expiresMs = 10_000;
-/** One request brings so many bytes at most, or one message. */
-const maxBytes = 8 * 1024 * 1024;
 /** The broker says that a request expired; when it says nothing for so much longer, it does not know the request. */
 const graceMs = 2000;
 
@@ -29,9 +27,6 @@ export class Pull {
   #inbox = '';
   #subscription: Subscription;
   #requests = 0;
-  #asked = 0;
-  /** The next message alone has more bytes than a request may bring. */
-  #isTooLarge = false;
   #timer: NodeJS.Timeout | null = null;
   /** Messages that were asked for and did not come yet. */
   outstanding = 0;
@@ -43,15 +38,9 @@ export class Pull {
 
   request(batch: number): void {
     const { nc, stream, consumer } = this.#options;
-    this.#asked = this.#isTooLarge ? 1 : batch;
-    this.#isTooLarge = false;
-    this.outstanding = this.#asked;
+    this.outstanding = batch;
     this.#requests++;
-    const request = JSON.stringify({
-      batch: this.#asked,
-      expires: nanos(expiresMs),
-      ...(this.#asked > 1 && { max_bytes: maxBytes }),
-    });
+    const request = JSON.stringify({ batch, expires: nanos(expiresMs) });
     nc.publish(`$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`, request, {
       reply: `${this.#inbox}.${this.#requests}`,
     });
@@ -96,9 +85,7 @@ export class Pull {
     if (subject !== `${this.#inbox}.${this.#requests}` || code === 100) return;
     const description = headers?.description ?? '';
     const isGone = code === 503 || code === 400 || (code === 409 && /deleted/i.test(description));
-    const isFull = code === 409 && /exceeds maxbytes/i.test(description);
-    this.#isTooLarge = isFull && this.outstanding === this.#asked;
-    const isOver = code === 404 || code === 408 || isFull;
+    const isOver = code === 404 || code === 408;
     this.#end(isGone ? 'GONE' : isOver ? 'DONE' : 'LATER', `${code} ${description}`);
   }
 

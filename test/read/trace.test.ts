@@ -49,7 +49,7 @@ beforeAll(async () => {
       `update runplane.${table} set correlation_id = $1 where substr(correlation_id, 11) < '9'`,
       [often],
     );
-  await plane.rows('vacuum analyze');
+  await plane.rows('analyze');
 });
 afterAll(async () => {
   // Without the invariants: the past is not complete.
@@ -62,14 +62,18 @@ const lists = ['events', 'runs', 'tasks', 'attempts', 'materializations', 'knowl
 const listsOf = (correlationId: string, first: number): Promise<Page<object>[]> =>
   Promise.all(lists.map((list) => read[list].ofCorrelation(correlationId, { first })));
 
-test('all of a trace is looked up by key, whatever the planner knows', async () => {
-  plans.length = 0;
-  for (const page of await listsOf(pastCorrelationId(19_999), 200)) expect(page.edges).toHaveLength(1);
-  for (const page of await listsOf('there is none', 1)) expect(page.edges).toEqual([]);
-  for (const page of await listsOf(often, 200)) expect(page.edges).toHaveLength(200);
-  expect(plans.length).toBeGreaterThanOrEqual(3 * lists.length);
-  expect([...new Set(plans.flatMap((plan) => fullReads(plan, growing)))]).toEqual([]);
-});
+// Behind a pooler no session tells its plans.
+test.skipIf(process.env.TEST_POOLER_URL !== undefined)(
+  'all of a trace is looked up by key, whatever the planner knows',
+  async () => {
+    plans.length = 0;
+    for (const page of await listsOf(pastCorrelationId(19_999), 200)) expect(page.edges).toHaveLength(1);
+    for (const page of await listsOf('there is none', 1)) expect(page.edges).toEqual([]);
+    for (const page of await listsOf(often, 200)) expect(page.edges).toHaveLength(200);
+    expect(plans.length).toBeGreaterThanOrEqual(3 * lists.length);
+    expect([...new Set(plans.flatMap((plan) => fullReads(plan, growing)))]).toEqual([]);
+  },
+);
 
 test('each list is in the order of time, from page to page, though ids are made by the clocks of many machines', async () => {
   const correlationId = 'skewed';

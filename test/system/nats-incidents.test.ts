@@ -112,8 +112,8 @@ test('a message that the broker gave up while nobody listened is found all the s
     await takeAway(1);
     await delay(2100);
   }
-  const { num_ack_pending } = await broker.jsm.consumers.info('PIPELINE', 'runplane');
-  expect(num_ack_pending).toBe(0);
+  const waiting = async () => (await broker.jsm.consumers.info('PIPELINE', 'runplane')).num_ack_pending;
+  await expect.poll(waiting, soon).toBe(0);
   broker.ingest(plane, { maxDeliver: 2 });
   await expect.poll(incidents, soon).toMatchObject([{ kind: 'MAX_DELIVER', from: 2, to: 2, isOver: true }]);
   expect(await events()).toHaveLength(2);
