@@ -1,18 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { ConfigurationError, readClientConfig, readConfig } from '../src/config.ts';
+import { readClientConfig, readConfig } from '../src/config.ts';
 import { describeConfig } from '../src/describe-config.ts';
 import { settings } from '../src/settings.ts';
-
-function faultsOf(env: Record<string, string>): readonly string[] {
-  try {
-    readConfig(env);
-  } catch (error) {
-    if (error instanceof ConfigurationError) return error.faults;
-    throw error;
-  }
-  return [];
-}
+import { faultsOf } from './support/config-faults.ts';
 
 describe('readConfig', () => {
   it('has a default for everything', () => {
@@ -249,115 +240,6 @@ describe('readConfig', () => {
     expect(faultsOf({ DATABASE_LISTEN_URL: 'postgres://db/app' })).toEqual([
       expect.stringContaining('DATABASE_LISTEN_URL is set, but DATABASE_URL is not'),
     ]);
-  });
-});
-
-describe('telemetry', () => {
-  const endpoint = 'http://collector:4318';
-  const on = { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint };
-
-  it('is off unless an endpoint or the exporter is named, and when it is disabled', () => {
-    expect(readConfig({ OTEL_SERVICE_NAME: 'x', OTEL_TRACES_SAMPLER: 'always_on' }).telemetry).toBeNull();
-    for (const off of [{ OTEL_SDK_DISABLED: 'TRUE' }, { OTEL_TRACES_EXPORTER: 'none' }])
-      expect(readConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, ...off }).telemetry).toBeNull();
-  });
-
-  it('follows the standard variables, those of traces first', () => {
-    expect(readConfig({ OTEL_TRACES_EXPORTER: 'otlp' }).telemetry).toEqual({
-      endpoint: null,
-      protocol: 'http/protobuf',
-      serviceName: 'runplane',
-      sampler: 'parentbased_always_on',
-      ratio: 1,
-    });
-    expect(
-      readConfig({
-        OTEL_EXPORTER_OTLP_ENDPOINT: 'grpc://collector',
-        OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'https://traces/v1/traces',
-        OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
-        OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json',
-        OTEL_SERVICE_NAME: 'plane',
-        OTEL_TRACES_SAMPLER: 'traceidratio',
-        OTEL_TRACES_SAMPLER_ARG: '0.25',
-      }).telemetry,
-    ).toEqual({
-      endpoint: 'https://traces/v1/traces',
-      protocol: 'http/json',
-      serviceName: 'plane',
-      sampler: 'traceidratio',
-      ratio: 0.25,
-    });
-  });
-
-  it.each([
-    ['OTEL_EXPORTER_OTLP_ENDPOINT is wrong', { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4317' }],
-    ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is wrong', { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'collector' }],
-    ['OTEL_EXPORTER_OTLP_PROTOCOL is "grpc"', { ...on, OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }],
-    ['OTEL_TRACES_EXPORTER is "zipkin"', { ...on, OTEL_TRACES_EXPORTER: 'zipkin' }],
-    ['OTEL_TRACES_EXPORTER is "otlp,console"', { OTEL_TRACES_EXPORTER: 'otlp,console' }],
-    ['OTEL_TRACES_SAMPLER is "sometimes"', { ...on, OTEL_TRACES_SAMPLER: 'sometimes' }],
-    ['OTEL_TRACES_SAMPLER_ARG is "2"', { ...on, OTEL_TRACES_SAMPLER_ARG: '2' }],
-    ['OTEL_SDK_DISABLED is "yes"', { ...on, OTEL_SDK_DISABLED: 'yes' }],
-  ])('refuses what is wrong: %s', (fault, env) => {
-    expect(faultsOf(env)).toEqual([expect.stringContaining(fault)]);
-  });
-
-  it('minds nothing that other programs are told while there are no spans', () => {
-    const foreign = {
-      OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
-      OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'grpc',
-      OTEL_TRACES_SAMPLER: 'xray',
-      OTEL_TRACES_SAMPLER_ARG: 'endpoint=http://localhost:2000',
-    };
-    const off = [
-      { OTEL_SDK_DISABLED: 'no' },
-      { OTEL_TRACES_EXPORTER: 'zipkin' },
-      { ...on, OTEL_TRACES_EXPORTER: 'none' },
-      { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4317', OTEL_SDK_DISABLED: 'true' },
-    ];
-    for (const env of off) expect(readConfig({ ...foreign, ...env }).telemetry).toBeNull();
-  });
-});
-
-describe('NATS', () => {
-  const url = 'nats://broker:4222';
-
-  it('is off without a URL, whatever else is set', () => {
-    expect(readConfig({ NATS_STREAMS: 'S', NATS_USER: 'me' }).nats).toBeNull();
-  });
-
-  it('reads what is set', () => {
-    const seed = `SU${'A'.repeat(56)}`;
-    expect(readConfig({ NATS_URL: url, NATS_NKEY: seed, NATS_TLS_CA: 'ca.pem' }).nats).toEqual({
-      servers: [url],
-      user: null,
-      password: null,
-      token: null,
-      nkey: seed,
-      credentials: null,
-      tls: { ca: 'ca.pem', cert: null, key: null },
-      streams: ['PIPELINE'],
-      consumer: 'runplane',
-      ackWaitSeconds: 30,
-      maxDeliver: 10,
-      batch: 100,
-    });
-  });
-
-  it.each([
-    ['NATS_URL is wrong', { NATS_URL: 'http://broker' }],
-    ['NATS_NKEY is wrong', { NATS_URL: url, NATS_NKEY: 'hunter2' }],
-    ['NATS_STREAMS is "A.B"', { NATS_URL: url, NATS_STREAMS: 'A.B' }],
-    ['NATS_CONSUMER is "a b"', { NATS_URL: url, NATS_CONSUMER: 'a b' }],
-    ['NATS_USER and NATS_PASSWORD belong together', { NATS_URL: url, NATS_USER: 'me' }],
-    ['NATS_TLS_CERT and NATS_TLS_KEY belong together', { NATS_URL: url, NATS_TLS_KEY: 'k.pem' }],
-    ['NATS_TOKEN and NATS_CREDENTIALS are ways', { NATS_URL: url, NATS_TOKEN: 't', NATS_CREDENTIALS: 'c' }],
-    ['a user in NATS_URL and NATS_TOKEN are ways', { NATS_URL: 'nats://me:x@broker', NATS_TOKEN: 't' }],
-    ['NATS_URL names different users', { NATS_URL: 'nats://me:x@one,nats://you:y@two' }],
-  ])('refuses: %s', (fault, env: Record<string, string>) => {
-    const faults = faultsOf(env);
-    expect(faults).toEqual([expect.stringContaining(fault)]);
-    expect(faults.join()).not.toMatch(/hunter2|:x@/);
   });
 });
 

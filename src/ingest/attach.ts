@@ -125,8 +125,9 @@ async function adjusted(
   { log }: IngestContext,
   source: Source,
   jsm: JetStreamManager,
-  { config }: ConsumerInfo,
+  existing: ConsumerInfo,
 ): Promise<ConsumerInfo> {
+  const { config } = existing;
   const { ack_policy, deliver_subject, filter_subject, filter_subjects, headers_only } = config;
   const hasFilter = filter_subject || filter_subjects?.length;
   if (ack_policy !== AckPolicy.Explicit || deliver_subject || hasFilter || headers_only) {
@@ -135,8 +136,7 @@ async function adjusted(
     );
   }
   const wanted = { ack_wait: nanos(source.ackWaitSeconds * 1000), max_deliver: source.maxDeliver };
-  if (config.ack_wait === wanted.ack_wait && config.max_deliver === wanted.max_deliver)
-    return jsm.consumers.info(source.stream, source.consumer);
+  if (config.ack_wait === wanted.ack_wait && config.max_deliver === wanted.max_deliver) return existing;
   const before = { ack_wait: config.ack_wait, max_deliver: config.max_deliver };
   log.info({ stream: source.stream, before, after: wanted }, 'the consumer is changed, as it is set');
   return jsm.consumers.update(source.stream, source.consumer, wanted);

@@ -50,7 +50,7 @@ async function record(
   });
 }
 
-/** How often this session looked up a value that is too large for its row. */
+/** How often values that are too large for their rows were looked up over this connection. */
 async function payloadReads(tx: Queryable): Promise<number> {
   const { rows } = await tx.query<{ reads: number }>({
     text: `select sum(idx_scan)::int as reads from pg_stat_xact_all_tables where relid in (
