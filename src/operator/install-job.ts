@@ -1,6 +1,6 @@
 import { transaction } from '../db/transaction.ts';
 import { isInvalidInput } from '../domain/problems.ts';
-import { isNotFound } from './rows.ts';
+import { isNotFound, lockNames } from './rows.ts';
 import { type ObjectKind, requestOf, type SaveContext, saveIn } from './save.ts';
 import { type JobSpec, jobKind } from './save-job.ts';
 import { routeKind } from './save-route.ts';
@@ -23,6 +23,10 @@ export async function installJob(
   const route = requestOf(routeKind, { ...input.route, ifVersion: 0 });
   if (isInvalidInput(route)) return route;
   const outcome = await transaction(context.db, async (tx) => {
+    await lockNames(tx, [
+      { noun: 'job', name: job.name },
+      { noun: 'route', name: route.name },
+    ]);
     const saved = await saveIn(tx, installedKind, job, actor);
     if ('kind' in saved) return saved;
     const created = saved.before === null ? await saveIn(tx, routeKind, route, actor) : null;

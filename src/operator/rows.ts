@@ -23,6 +23,25 @@ export async function lockByName(
   return rows[0] ?? null;
 }
 
+export interface ObjectName {
+  noun: Noun;
+  name: string;
+}
+
+/**
+ * Reserves names for whoever creates what has them, so that nobody waits for an insert of the same name while he holds
+ * other locks: this comes before all of them. Others who create it wait here, and find it then.
+ */
+export async function lockNames(tx: Queryable, names: readonly ObjectName[]): Promise<void> {
+  if (names.length === 0) return;
+  await tx.query({
+    text: `select pg_advisory_xact_lock(n.hash) from (
+             select distinct hashtextextended('runplane.name ' || u.noun || ' ' || u.name, 4) as hash
+               from unnest($1::text[], $2::text[]) u(noun, name) order by 1) n`,
+    values: [names.map(({ noun }) => noun), names.map(({ name }) => name)],
+  });
+}
+
 /** The ids of objects by name, or the first name that there is none of. Objects that are referred to are never deleted. */
 export async function findIds(
   tx: Queryable,
@@ -40,9 +59,7 @@ export async function findIds(
 }
 
 /** Where an object names another one. */
-export interface Reference {
-  noun: Noun;
-  name: string;
+export interface Reference extends ObjectName {
   /** The field of the input that has the name. */
   field: string;
 }

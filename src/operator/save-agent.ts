@@ -94,10 +94,20 @@ export const agentKind: ObjectKind<SaveAgentInput, AgentSpec> = {
     compute_cost_per_hour: spec.computeCostPerHour,
   }),
 
-  writeParts: async (tx, object, spec, idOf, before) => {
-    const throttleIds = spec.throttles.map((name) => idOf('throttle', name));
-    await writeThrottles(tx, object.id, throttleIds);
-    if (before && before.queue !== spec.queue) await carryTurns(tx, object.id, idOf('queue', spec.queue));
+  writeParts: (tx, object, spec, idOf) =>
+    writeThrottles(
+      tx,
+      object.id,
+      spec.throttles.map((name) => idOf('throttle', name)),
+    ),
+
+  settle: async (tx, saved) => {
+    const moved = saved.filter(({ before, spec }) => before && before.queue !== spec.queue);
+    if (moved.length > 0)
+      await carryTurns(
+        tx,
+        moved.map(({ id }) => id),
+      );
   },
 };
 
@@ -124,21 +134,29 @@ async function writeThrottles(tx: Queryable, agentId: string, throttleIds: reado
   });
 }
 
-/** Turns count within a queue: the new one is at least where the agent's tasks are, or these would wait for it to come that far. */
-async function carryTurns(tx: Queryable, agentId: string, queueId: string): Promise<void> {
+/**
+ * Turns count within a queue: the new one is at least where the agent's tasks are, or these would wait for it to come that
+ * far. Turns of queues are written in the order in which claims write them, for all agents at once.
+ */
+async function carryTurns(tx: Queryable, agentIds: readonly string[]): Promise<void> {
   await tx.query({
-    text: `insert into runplane.lane_turns as l (queue_id, priority, turn, at)
-           select $2, -r.priority_key, min(r.turn), runplane.clock() from runplane.ready_tasks r where r.agent_id = $1
-            group by r.priority_key order by 2
+    text: `with now as materialized (select runplane.clock() as at),
+                own as (select a.queue_id, -r.priority_key as priority, min(r.turn) as turn
+                          from runplane.agents a join runplane.ready_tasks r on r.agent_id = a.id
+                         where a.id = any($1) group by a.id, a.queue_id, r.priority_key)
+           insert into runplane.lane_turns as l (queue_id, priority, turn, at)
+           select o.queue_id, o.priority, o.turn, now.at
+             from (select queue_id, priority, max(turn) as turn from own group by queue_id, priority) o cross join now
+            order by o.queue_id, o.priority
            on conflict (queue_id, priority) do update set turn = greatest(l.turn, excluded.turn)`,
-    values: [agentId, queueId],
+    values: [agentIds],
   });
   // The other queue may be at an earlier turn, which its new tasks then follow.
   await tx.query({
     text: `update runplane.scan_starts
               set priority_key = null, turn = null, rank = null, next_priority_key = null, next_turn = null, next_xid = null
-            where agent_id = $1`,
-    values: [agentId],
+            where agent_id = any($1)`,
+    values: [agentIds],
   });
 }
 

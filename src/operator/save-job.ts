@@ -50,10 +50,12 @@ export const jobKind: ObjectKind<SaveJobInput, JobSpec> = {
 
   columns: (spec) => ({ description: spec.description, enabled: spec.enabled }),
 
-  writeParts: async (tx, object, spec, idOf) => {
-    await keepVersion(tx, object, spec, idOf);
-    await ensureAssets(tx, assetKeysOf(spec.steps));
-  },
+  writeParts: keepVersion,
+  settle: (tx, saved) =>
+    ensureAssets(
+      tx,
+      saved.flatMap(({ spec }) => assetKeysOf(spec.steps)),
+    ),
 };
 
 async function keepVersion(tx: Queryable, object: Identity, spec: JobSpec, idOf: IdOf): Promise<void> {

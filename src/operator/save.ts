@@ -12,7 +12,15 @@ import {
 import { parseName } from '../domain/text.ts';
 import { appendAudit } from './audit.ts';
 import { parseIfVersion } from './parse-fields.ts';
-import { findReferences, type IdOf, isNotFound, lockByName, type Noun, type Reference } from './rows.ts';
+import {
+  findReferences,
+  type IdOf,
+  isNotFound,
+  lockByName,
+  lockNames,
+  type Noun,
+  type Reference,
+} from './rows.ts';
 import type { Actor, SaveOutcome } from './types.ts';
 
 export interface Identity {
@@ -37,7 +45,9 @@ export interface ObjectKind<Input, Spec extends object> {
   /** The spec as columns of the kind's own table. */
   columns(spec: Spec, idOf: IdOf): Record<string, unknown>;
   /** Writes what lies in other tables; the object's own row is written, and locked, by then. */
-  writeParts?(tx: Queryable, object: Identity, spec: Spec, idOf: IdOf, before: Spec | null): Promise<void>;
+  writeParts?(tx: Queryable, object: Identity, spec: Spec, idOf: IdOf): Promise<void>;
+  /** Writes what others write too, for all objects that were changed together: so its locks are taken in their order. */
+  settle?(tx: Queryable, saved: readonly Saved<Spec>[]): Promise<void>;
 }
 
 export interface SaveContext {
@@ -90,8 +100,21 @@ export interface Saved<Spec> extends Identity {
   spec: Spec;
 }
 
-/** A save within a transaction that may have others. */
+/** A save within a transaction that may have others, of other kinds. */
 export async function saveIn<Input, Spec extends object>(
+  tx: Queryable,
+  kind: ObjectKind<Input, Spec>,
+  request: SaveRequest<Spec>,
+  actor: Actor,
+  reason: string | null = null,
+): Promise<Saved<Spec> | NotFound | IllegalState> {
+  const saved = await saveUnsettled(tx, kind, request, actor, reason);
+  if (!('kind' in saved) && saved.changed) await kind.settle?.(tx, [saved]);
+  return saved;
+}
+
+/** The same, where several of a kind are saved: the caller settles them together. */
+export async function saveUnsettled<Input, Spec extends object>(
   tx: Queryable,
   kind: ObjectKind<Input, Spec>,
   { name, ifVersion, spec: given }: SaveRequest<Spec>,
@@ -99,7 +122,7 @@ export async function saveIn<Input, Spec extends object>(
   reason: string | null = null,
 ): Promise<Saved<Spec> | NotFound | IllegalState> {
   for (;;) {
-    const stored = await lockByName(tx, kind.noun, name);
+    const stored = await lockOrReserve(tx, kind.noun, name);
     const version = stored?.version ?? 0;
     if (ifVersion !== null && ifVersion !== version)
       return versionDiffers(kind.noun, name, version, ifVersion);
@@ -112,10 +135,10 @@ export async function saveIn<Input, Spec extends object>(
 
     const object: Identity = { id: stored?.id ?? newUuid(), name, version: version + 1 };
     const columns = kind.columns(spec, idOf);
-    // Another save, or a seed, may create the name at the same moment: then this one sees what it made.
+    // The server's own start may create the name at the same moment: then this one sees what it made.
     if (stored) await updateRow(tx, kind.noun, object, columns);
     else if (!(await insertRow(tx, kind.noun, object, columns))) continue;
-    await kind.writeParts?.(tx, object, spec, idOf, current);
+    await kind.writeParts?.(tx, object, spec, idOf);
     await appendAudit(tx, {
       actor,
       action: `${kind.noun}.save`,
@@ -126,6 +149,18 @@ export async function saveIn<Input, Spec extends object>(
     });
     return { ...object, changed: true, before, spec };
   }
+}
+
+/** The row, locked; or none, and its name is this transaction's. */
+async function lockOrReserve(
+  tx: Queryable,
+  noun: Noun,
+  name: string,
+): Promise<{ id: string; version: number } | null> {
+  const stored = await lockByName(tx, noun, name);
+  if (stored) return stored;
+  await lockNames(tx, [{ noun, name }]);
+  return lockByName(tx, noun, name);
 }
 
 export const isSame = (before: object, after: object): boolean => digest(before).equals(digest(after));

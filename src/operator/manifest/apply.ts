@@ -1,17 +1,18 @@
 import type { Queryable } from '../../db/pool.ts';
 import { transaction } from '../../db/transaction.ts';
 import type { JsonObject } from '../../domain/json.ts';
+import type { IllegalState, NotFound } from '../../domain/problems.ts';
 import { type Noun, RowGone } from '../rows.ts';
-import { isSame, type SaveContext, saveIn } from '../save.ts';
-import type { Actor } from '../types.ts';
+import { isSame, type SaveContext, type Saved, saveUnsettled } from '../save.ts';
 import { changeOf, stateOf } from './changes.ts';
 import { manifestKinds, manifestNouns } from './kinds.ts';
 import { type ParsedEntries, type ParsedEntry, parseEntries } from './parse-entries.ts';
-import { findPruned, prune } from './prune.ts';
+import { findPruned, type Pruned, prune } from './prune.ts';
 import {
   lockObjects,
   readStoredObjects,
   type StoredObjects,
+  type ToLock,
   waitForOtherManifests,
 } from './stored-objects.ts';
 import type { ApplyOptions, ApplyOutcome, ManifestEntry, ManifestProblem, ObjectChange } from './types.ts';
@@ -63,23 +64,32 @@ async function applyIn(
   const unchanged = await findUnchanged(tx, parsed.entries, stored);
   const toSave = parsed.entries.filter((entry) => !unchanged.has(entry));
   const pruned = prunes ? findPruned(stored, parsed) : [];
-  const ids = new Map<Noun, string[]>();
-  const toLock = [...toSave.map(({ noun, name }) => ({ noun, object: stored[noun].get(name) })), ...pruned];
-  for (const { noun, object } of toLock) if (object) ids.set(noun, [...(ids.get(noun) ?? []), object.id]);
   const joined = toSave.flatMap(({ references }) => references.filter(({ noun }) => noun === 'throttle'));
   await lockObjects(
     tx,
-    ids,
+    findToLock(toSave, pruned, stored),
     joined.map(({ name }) => name),
   );
 
   const changes: ObjectChange[] = [];
+  const saved = new Map<Noun, Saved<object>[]>();
   for (const entry of inOrder(parsed.entries)) {
-    const change = unchanged.get(entry) ?? (await saveEntry(tx, entry, actor));
-    if ('message' in change) problems.push(change);
-    else changes.push(change);
+    const known = unchanged.get(entry);
+    if (known) {
+      changes.push(known);
+      continue;
+    }
+    const { noun } = entry;
+    const done = await saveUnsettled(tx, manifestKinds[noun], entry, actor);
+    if ('kind' in done) {
+      problems.push(problemOf(entry, done));
+      continue;
+    }
+    changes.push(changeOf(noun, done));
+    if (done.changed) saved.set(noun, [...(saved.get(noun) ?? []), done]);
   }
   if (problems.length > 0) return { kind: 'Refused', problems };
+  for (const noun of manifestNouns) await manifestKinds[noun].settle?.(tx, saved.get(noun) ?? []);
   for (const object of pruned) {
     const change = await prune(tx, object, actor);
     if (change) changes.push(change);
@@ -134,13 +144,33 @@ function unlessGone(error: unknown): null {
   throw error;
 }
 
-async function saveEntry(
-  tx: Queryable,
-  entry: ParsedEntry,
-  actor: Actor,
-): Promise<ObjectChange | ManifestProblem> {
-  const { noun, index } = entry;
-  const saved = await saveIn(tx, manifestKinds[noun], entry, actor);
-  if (!('kind' in saved)) return changeOf(noun, saved);
-  return { noun, index, field: saved.kind === 'IllegalState' ? 'ifVersion' : null, message: saved.message };
+/** A route can be deleted meanwhile: then its name is needed, too. */
+function findToLock(
+  toSave: readonly ParsedEntry[],
+  pruned: readonly Pruned[],
+  stored: StoredObjects,
+): Map<Noun, ToLock> {
+  const toLock = new Map<Noun, ToLock>();
+  const ofNoun = (noun: Noun): ToLock => {
+    const known = toLock.get(noun) ?? { ids: [], names: [] };
+    toLock.set(noun, known);
+    return known;
+  };
+  for (const { noun, name } of toSave) {
+    const object = stored[noun].get(name);
+    if (object) ofNoun(noun).ids.push(object.id);
+    if (!object || noun === 'route') ofNoun(noun).names.push(name);
+  }
+  for (const { noun, object } of pruned) ofNoun(noun).ids.push(object.id);
+  return toLock;
 }
+
+const problemOf = (
+  { noun, index }: ParsedEntry,
+  { kind, message }: NotFound | IllegalState,
+): ManifestProblem => ({
+  noun,
+  index,
+  field: kind === 'IllegalState' ? 'ifVersion' : null,
+  message,
+});

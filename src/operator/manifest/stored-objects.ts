@@ -1,5 +1,5 @@
 import type { Queryable } from '../../db/pool.ts';
-import type { Noun } from '../rows.ts';
+import { lockNames, type Noun } from '../rows.ts';
 import { manifestNouns } from './kinds.ts';
 
 export interface StoredObject {
@@ -45,32 +45,45 @@ export async function waitForOtherManifests(tx: Queryable): Promise<void> {
   await tx.query({ text: 'select pg_advisory_xact_lock($1)', values: [applyLock] });
 }
 
+/** What will be changed, and what will be created, of one kind. */
+export interface ToLock {
+  ids: string[];
+  /** Of what was not there, and may be by now. */
+  names: string[];
+}
+
 /**
  * Locks what will be changed against others who change it, and against claims, in the order in which those lock: agents,
- * then throttles, also those that an agent leaves or joins, each by id; then what claims do not lock.
+ * then throttles, also those that an agent leaves or joins, each by id; then what claims do not lock. Before all of it,
+ * the names of what will be created.
  */
 export async function lockObjects(
   tx: Queryable,
-  ids: ReadonlyMap<Noun, readonly string[]>,
+  toLock: ReadonlyMap<Noun, ToLock>,
   joinedThrottles: readonly string[],
 ): Promise<void> {
-  const agents = ids.get('agent') ?? [];
-  await lockRows(tx, 'agent', agents);
+  await lockNames(
+    tx,
+    [...toLock].flatMap(([noun, { names }]) => names.map((name) => ({ noun, name }))),
+  );
+  const agents = await lockRows(tx, 'agent', toLock.get('agent'));
+  const throttles = toLock.get('throttle');
   await tx.query({
     text: `select from runplane.throttles t
             where t.id = any($1::uuid[]) or t.name = any($2)
                or t.id in (select x.throttle_id from runplane.agent_throttles x where x.agent_id = any($3::uuid[]))
             order by t.id for no key update`,
-    values: [ids.get('throttle') ?? [], joinedThrottles, agents],
+    values: [throttles?.ids ?? [], [...(throttles?.names ?? []), ...joinedThrottles], agents],
   });
-  for (const noun of ['pool', 'queue', 'job', 'route'] as const)
-    await lockRows(tx, noun, ids.get(noun) ?? []);
+  for (const noun of ['pool', 'queue', 'job', 'route'] as const) await lockRows(tx, noun, toLock.get(noun));
 }
 
-async function lockRows(tx: Queryable, noun: Noun, ids: readonly string[]): Promise<void> {
-  if (ids.length === 0) return;
-  await tx.query({
-    text: `select from runplane.${noun}s where id = any($1::uuid[]) order by id for no key update`,
-    values: [ids],
+/** Answers the ids of the rows that there are. */
+async function lockRows(tx: Queryable, noun: Noun, toLock: ToLock | undefined): Promise<string[]> {
+  if (!toLock) return [];
+  const { rows } = await tx.query<{ id: string }>({
+    text: `select id from runplane.${noun}s where id = any($1::uuid[]) or name = any($2) order by id for no key update`,
+    values: [toLock.ids, toLock.names],
   });
+  return rows.map(({ id }) => id);
 }
