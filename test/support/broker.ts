@@ -14,6 +14,16 @@ interface Ingesting {
   services: Pick<ControlPlane['services'], 'db' | 'intake'>;
 }
 
+/** The same, told to the test event by event. */
+export function hearing(plane: Ingesting, onReceived: (event: { topic: string }) => void): Ingesting {
+  const { db, intake } = plane.services;
+  const receiveEvent: typeof intake.receiveEvent = (input) => {
+    onReceived(input);
+    return intake.receiveEvent(input);
+  };
+  return { services: { db, intake: { ...intake, receiveEvent } } };
+}
+
 /** A broker with a stream, a producer's connection to it, and processes that take its messages in. */
 export class Broker {
   readonly server: NatsServer;
@@ -40,8 +50,13 @@ export class Broker {
     return new Broker(server, nc, await jetstreamManager(nc));
   }
 
+  /** As `runplane nats setup` makes it, but for its age. */
   async stream(name = 'PIPELINE', maxAgeSeconds = 0): Promise<void> {
-    await this.jsm.streams.add({ name, subjects: ['pipeline.>'], max_age: nanos(maxAgeSeconds * 1000) });
+    await this.jsm.streams.add({
+      name,
+      subjects: [`${name.toLowerCase()}.>`],
+      max_age: nanos(maxAgeSeconds * 1000),
+    });
   }
 
   config(more: Partial<NatsConfig> = {}): NatsConfig {

@@ -1,40 +1,26 @@
 import { cpSync, rmSync } from 'node:fs';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { startApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { seedRegistry } from '../../src/operator/seed-registry.ts';
-import { Broker, eventsOf, incidentsOf } from '../support/broker.ts';
+import { eventsOf, hearing, incidentsOf } from '../support/broker.ts';
 import { ControlPlane, quiet } from '../support/control-plane.ts';
 import { openDatabase } from '../support/database.ts';
 import { startDebianPostgres } from '../support/debian-postgres.ts';
+import { natsTests, soon } from '../support/nats-tests.ts';
 
-let plane: ControlPlane;
-let broker: Broker;
-beforeEach(async () => {
-  plane = await ControlPlane.start();
-  broker = await Broker.start();
-  await broker.stream();
-});
-afterEach(async () => {
-  await broker.stop();
-  await plane.stop();
-});
-
-const publish = async (count: number): Promise<void> => {
-  for (let i = 0; i < count; i++) await broker.publish('pipeline.x', { i });
-};
-const consumer = () => broker.jsm.consumers.info('PIPELINE', 'runplane');
-const soon = { timeout: 25_000 };
+const nats = natsTests();
+const { startIngest, publish, allAcknowledged, consumer, events, incidents } = nats;
 const notConnected = 'nats: not connected, which is tried again; the log says why';
 
 test('a server serves while NATS cannot be reached, says so, and takes everything in as soon as it can', async () => {
-  await broker.server.end('SIGKILL');
+  await nats.broker.server.end('SIGKILL');
   const logged: string[] = [];
   const app = await startApp({
     config: readConfig({
-      DATABASE_URL: plane.database.url,
-      NATS_URL: broker.server.url.replace('//', '//me:hunter2@'),
+      DATABASE_URL: nats.plane.database.url,
+      NATS_URL: nats.broker.server.url.replace('//', '//me:hunter2@'),
       NATS_ACK_WAIT_SECONDS: '2',
       RUNPLANE_PORT: '0',
       RUNPLANE_ROLES: 'api,ingest',
@@ -63,12 +49,12 @@ test('a server serves while NATS cannot be reached, says so, and takes everythin
     .toEqual({ ingestStreams: [{ stream: 'PIPELINE', connected: false, ackWaitSeconds: 2 }] });
 
   for (let i = 0; i < 2; i++) {
-    await broker.restart();
+    await nats.broker.restart();
     await publish(3);
-    await expect.poll(() => eventsOf(plane), soon).toHaveLength(3 * (i + 1));
+    await expect.poll(events, soon).toHaveLength(3 * (i + 1));
     expect(await ready()).toEqual([200, { ready: true, reasons: [] }]);
     await expect.poll(() => ask(streams), soon).toMatchObject({ ingestStreams: [{ connected: true }] });
-    await broker.server.end('SIGKILL');
+    await nats.broker.server.end('SIGKILL');
     await expect.poll(ready, soon).toEqual(withoutBroker);
   }
   expect(logged.join()).toContain('connection refused');
@@ -85,9 +71,9 @@ test('while the database is down nothing is fetched; then everything comes in, o
     database: { url: postgres.url, db, installation, drop: () => db.close() },
   });
   const logged: string[] = [];
-  const ingest = broker.ingest(own, {}, { warn: (_, message) => logged.push(message) });
+  const ingest = nats.broker.ingest(own, {}, { warn: (_, message) => logged.push(message) });
   await publish(2);
-  await broker.allAcknowledged();
+  await allAcknowledged();
 
   postgres.stop('immediate');
   await publish(5);
@@ -101,7 +87,7 @@ test('while the database is down nothing is fetched; then everything comes in, o
     stream_seq: delivered.stream_seq,
   });
   postgres.start();
-  await broker.allAcknowledged();
+  await allAcknowledged();
   expect(await eventsOf(own)).toHaveLength(57);
   expect(await incidentsOf(own)).toEqual([]);
   await ingest.stop();
@@ -110,18 +96,18 @@ test('while the database is down nothing is fetched; then everything comes in, o
 }, 60_000);
 
 test('a consumer that is deleted is made again, from the first message that is not stored', async () => {
-  broker.ingest(plane);
+  startIngest();
   await publish(20);
-  await broker.allAcknowledged();
+  await allAcknowledged();
   for (let i = 1; i <= 3; i++) {
-    await broker.jsm.consumers.delete('PIPELINE', 'runplane');
+    await nats.broker.jsm.consumers.delete('PIPELINE', 'runplane');
     await publish(5);
-    await expect.poll(() => eventsOf(plane), soon).toHaveLength(20 + 5 * i);
+    await expect.poll(events, soon).toHaveLength(20 + 5 * i);
     // Nothing that was stored was delivered again.
     expect((await consumer()).delivered.consumer_seq).toBe(5);
   }
-  await broker.allAcknowledged();
-  expect(await incidentsOf(plane)).toMatchObject([
+  await allAcknowledged();
+  expect(await incidents()).toMatchObject([
     { kind: 'CONSUMER_MISSING', from: 21, isOver: true },
     { kind: 'CONSUMER_MISSING', from: 26, isOver: true },
     { kind: 'CONSUMER_MISSING', from: 31, isOver: true },
@@ -129,12 +115,12 @@ test('a consumer that is deleted is made again, from the first message that is n
 });
 
 test('the settings of a consumer follow those of the server, and the log says so', async () => {
-  const ingest = broker.ingest(plane);
+  const ingest = startIngest();
   await publish(1);
-  await broker.allAcknowledged();
+  await allAcknowledged();
   await ingest.stop();
   const changes: object[] = [];
-  broker.ingest(plane, { ackWaitSeconds: 5, maxDeliver: 3 }, { info: (fields) => changes.push(fields) });
+  startIngest({ ackWaitSeconds: 5, maxDeliver: 3 }, { info: (fields) => changes.push(fields) });
   await expect
     .poll(async () => (await consumer()).config, soon)
     .toMatchObject({ ack_wait: 5e9, max_deliver: 3 });
@@ -142,98 +128,92 @@ test('the settings of a consumer follow those of the server, and the log says so
 });
 
 test('messages that take longer than the ack wait are delivered once', async () => {
-  broker.ingest(plane, { ackWaitSeconds: 2 });
+  startIngest({ ackWaitSeconds: 2 });
   // It learns to take many at once, so that it still waits for more while it has these.
-  await Promise.all(Array.from({ length: 200 }, (_, i) => broker.publish('pipeline.x', { i })));
-  await broker.allAcknowledged();
+  await Promise.all(Array.from({ length: 200 }, (_, i) => nats.broker.publish('pipeline.x', { i })));
+  await allAcknowledged();
   const before = (await consumer()).delivered.consumer_seq;
-  await plane.database.db.inTransaction('begin', async (tx) => {
+  await nats.plane.database.db.inTransaction('begin', async (tx) => {
     await tx.query({ text: 'lock table runplane.events in exclusive mode' });
     await publish(5);
     // Longer than the ack wait, and shorter than statements wait for locks.
     await new Promise((resolve) => setTimeout(resolve, 4000));
   });
-  await broker.allAcknowledged();
-  expect(await eventsOf(plane)).toHaveLength(205);
+  await allAcknowledged();
+  expect(await events()).toHaveLength(205);
   expect((await consumer()).delivered.consumer_seq - before).toBe(5);
 });
 
 test('replicas share the work, and one that stops hands back what it did not do', async () => {
   const received = [0, 0];
   const replicas = [0, 1].map((i) => {
-    const { intake } = plane.services;
-    const counted: typeof intake = {
-      ...intake,
-      receiveEvent: async (input) => {
-        received[i] = (received[i] ?? 0) + 1;
-        return intake.receiveEvent(input);
-      },
-    };
-    const services = { db: plane.services.db, intake: counted };
-    return broker.ingest({ services }, { batch: 5, ackWaitSeconds: 30 });
+    const services = hearing(nats.plane, () => {
+      received[i] = (received[i] ?? 0) + 1;
+    });
+    return nats.broker.ingest(services, { batch: 5, ackWaitSeconds: 30 });
   });
-  await Promise.all(Array.from({ length: 300 }, (_, i) => broker.publish('pipeline.x', { i })));
-  await broker.allAcknowledged();
+  await Promise.all(Array.from({ length: 300 }, (_, i) => nats.broker.publish('pipeline.x', { i })));
+  await allAcknowledged();
   expect(received.every((count) => count > 20)).toBe(true);
   expect(received[0] ?? 0).toBe(300 - (received[1] ?? 0));
 
-  const more = Promise.all(Array.from({ length: 100 }, (_, i) => broker.publish('pipeline.x', { i })));
+  const more = Promise.all(Array.from({ length: 100 }, (_, i) => nats.broker.publish('pipeline.x', { i })));
   await replicas[0]?.stop();
   await more;
   // With an ack wait of 30 s this would take longer, were anything kept back.
-  await broker.allAcknowledged();
-  expect(await eventsOf(plane)).toHaveLength(400);
-  expect(await incidentsOf(plane)).toEqual([]);
+  await allAcknowledged();
+  expect(await events()).toHaveLength(400);
+  expect(await incidents()).toEqual([]);
 });
 
 test('a broker that lost its end in a crash gives numbers again, which are other messages', async () => {
-  const last = () => plane.rows('select last_sequence as last from runplane.ingest_streams');
-  const first = broker.ingest(plane);
+  const last = () => nats.plane.rows('select last_sequence as last from runplane.ingest_streams');
+  const first = startIngest();
   await publish(3);
   await expect.poll(last, soon).toEqual([{ last: 3 }]);
-  await broker.allAcknowledged();
+  await allAcknowledged();
   await first.stop();
-  const { store } = broker.server;
+  const { store } = nats.broker.server;
   const copy = `${store}-copy`;
-  await broker.server.end('SIGTERM');
+  await nats.broker.server.end('SIGTERM');
   cpSync(store, copy, { recursive: true });
-  await broker.restart();
-  const second = broker.ingest(plane);
+  await nats.broker.restart();
+  const second = startIngest();
   await publish(5);
   await expect.poll(last, soon).toEqual([{ last: 8 }]);
-  await broker.allAcknowledged();
+  await allAcknowledged();
   await second.stop();
-  await broker.server.end('SIGKILL');
+  await nats.broker.server.end('SIGKILL');
   rmSync(store, { recursive: true });
   cpSync(copy, store, { recursive: true });
-  await broker.restart();
-  const third = broker.ingest(plane);
+  await nats.broker.restart();
+  const third = startIngest();
   await expect.poll(last, soon).toEqual([{ last: 3 }]);
   await publish(1);
-  await broker.allAcknowledged();
-  expect(await eventsOf(plane)).toHaveLength(9);
+  await allAcknowledged();
+  expect(await events()).toHaveLength(9);
 
   // What had these numbers before was stored, and what has them now is lost.
   await third.stop();
   await publish(3);
-  await broker.jsm.streams.purge('PIPELINE');
-  broker.ingest(plane);
-  await expect.poll(() => incidentsOf(plane), soon).toMatchObject([{ kind: 'GAP', from: 5, to: 7 }]);
+  await nats.broker.jsm.streams.purge('PIPELINE');
+  startIngest();
+  await expect.poll(incidents, soon).toMatchObject([{ kind: 'GAP', from: 5, to: 7 }]);
 });
 
 test('a consumer that another replica makes in the same moment was not missing', async () => {
-  const { created } = await broker.jsm.streams.info('PIPELINE');
-  await plane.rows(
+  const { created } = await nats.broker.jsm.streams.info('PIPELINE');
+  await nats.plane.rows(
     `insert into runplane.ingest_streams (stream, consumer, stream_created, ack_wait_seconds, max_deliver)
      values ('PIPELINE', 'runplane', $1, 2, 10)`,
     [created],
   );
-  await plane.database.db.inTransaction('begin', async (tx) => {
+  await nats.plane.database.db.inTransaction('begin', async (tx) => {
     await tx.query({ text: 'select from runplane.ingest_streams for update' });
-    broker.ingest(plane);
+    startIngest();
     // It has asked the broker, which had none, and is about to look at what is known.
-    await plane.untilBlocked(1);
-    const made = await broker.jsm.consumers.add('PIPELINE', {
+    await nats.plane.untilBlocked(1);
+    const made = await nats.broker.jsm.consumers.add('PIPELINE', {
       durable_name: 'runplane',
       ack_policy: 'explicit',
       ack_wait: 2e9,
@@ -245,6 +225,6 @@ test('a consumer that another replica makes in the same moment was not missing',
     });
   });
   await publish(1);
-  await expect.poll(() => eventsOf(plane), soon).toHaveLength(1);
-  expect(await incidentsOf(plane)).toEqual([]);
+  await expect.poll(events, soon).toHaveLength(1);
+  expect(await incidents()).toEqual([]);
 });

@@ -1,50 +1,43 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { readMessage } from '../../src/ingest/stored-messages.ts';
 import { Client } from '../graphql/client.ts';
-import { Broker, eventsOf, incidentsOf } from '../support/broker.ts';
-import { actor, ControlPlane } from '../support/control-plane.ts';
+import { actor } from '../support/control-plane.ts';
+import { natsTests, soon } from '../support/nats-tests.ts';
 
-let plane: ControlPlane;
-let broker: Broker;
-beforeEach(async () => {
-  plane = await ControlPlane.start();
-  await plane.agent('a');
-  await plane.job('one', ['a']);
-  await plane.services.configuration.saveRoute({ name: 'r', topic: 'pipeline.work', job: 'one' }, actor);
-  broker = await Broker.start({ config: 'max_payload: 4MB' });
-  await broker.stream();
+const nats = natsTests({
+  server: { config: 'max_payload: 4MB' },
+  prepare: async (plane) => {
+    await plane.agent('a');
+    await plane.job('one', ['a']);
+    await plane.services.configuration.saveRoute({ name: 'r', topic: 'pipeline.work', job: 'one' }, actor);
+  },
 });
-afterEach(async () => {
-  await broker.stop();
-  await plane.stop();
-});
+const { startIngest, allAcknowledged, events, incidents } = nats;
 
-const events = () => eventsOf(plane);
-const incidents = () => incidentsOf(plane);
 const work = 'pipeline.work';
 
 test("the traceparent of a message is its event's and its runs', also of one that is rejected", async () => {
-  broker.ingest(plane);
+  startIngest();
   const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
-  await broker.publish('pipeline.work', { n: 1 }, { traceparent });
-  await broker.publish('pipeline.work', Buffer.from('no JSON'), { traceparent });
-  await broker.publish('pipeline.work', { n: 2 });
-  await broker.allAcknowledged();
+  await nats.broker.publish('pipeline.work', { n: 1 }, { traceparent });
+  await nats.broker.publish('pipeline.work', Buffer.from('no JSON'), { traceparent });
+  await nats.broker.publish('pipeline.work', { n: 2 });
+  await allAcknowledged();
   const traces = `select encode(trace_context, 'hex') as trace from runplane.`;
   const packed = { trace: '4bf92f3577b34da6a3ce929d0e0e473600f067aa0ba902b701' };
   const withTrace = ' where trace_context is not null';
-  expect(await plane.rows(`${traces}events${withTrace}`)).toEqual([packed, packed]);
-  expect(await plane.rows(`${traces}runs${withTrace}`)).toEqual([packed]);
+  expect(await nats.plane.rows(`${traces}events${withTrace}`)).toEqual([packed, packed]);
+  expect(await nats.plane.rows(`${traces}runs${withTrace}`)).toEqual([packed]);
 });
 
 test('messages become events with their runs, by the keys and correlation ids that they name', async () => {
-  const ingest = broker.ingest(plane);
+  const ingest = startIngest();
   const own = { idempotency_key: 'own', correlation_id: 'c-1', n: 1 };
-  await broker.publish(work, own, { 'Nats-Msg-Id': 'id' });
-  await broker.publish(work, { n: 2 }, { 'Nats-Msg-Id': 'by-producer' });
-  const seq = await broker.publish('pipeline.other', ['no object']);
+  await nats.broker.publish(work, own, { 'Nats-Msg-Id': 'id' });
+  await nats.broker.publish(work, { n: 2 }, { 'Nats-Msg-Id': 'by-producer' });
+  const seq = await nats.broker.publish('pipeline.other', ['no object']);
   await expect.poll(events, { timeout: 20_000 }).toHaveLength(3);
-  await broker.allAcknowledged();
+  await allAcknowledged();
   expect(ingest.notReady()).toEqual([]);
   expect(await events()).toMatchObject([
     { topic: work, key: 'own', correlation: 'c-1', payload: own, source: 'NATS', rejection: null, runs: 1 },
@@ -55,16 +48,16 @@ test('messages become events with their runs, by the keys and correlation ids th
 });
 
 test('what is published again with its key, by whatever way, is no second event', async () => {
-  const [byGraphql] = await plane.services.intake.publishEvents([
+  const [byGraphql] = await nats.plane.services.intake.publishEvents([
     { topic: work, payload: { n: 1 }, idempotencyKey: 'k' },
   ]);
-  broker.ingest(plane);
-  await broker.publish(work, { n: 1 }, { 'Nats-Msg-Id': 'k' });
+  startIngest();
+  await nats.broker.publish(work, { n: 1 }, { 'Nats-Msg-Id': 'k' });
   const named = { idempotency_key: 'named' };
-  for (let i = 0; i < 5; i++) await broker.publish(work, named);
+  for (let i = 0; i < 5; i++) await nats.broker.publish(work, named);
   // The same without a key is another message, each time.
-  for (let i = 0; i < 2; i++) await broker.publish(work, { n: 3 });
-  await broker.allAcknowledged();
+  for (let i = 0; i < 2; i++) await nats.broker.publish(work, { n: 3 });
+  await allAcknowledged();
   expect((await events()).map(({ payload, source, runs }) => ({ payload, source, runs }))).toEqual([
     { payload: { n: 1 }, source: 'GRAPHQL', runs: 1 },
     { payload: named, source: 'NATS', runs: 1 },
@@ -93,11 +86,11 @@ const poison: Record<string, { body: string | Uint8Array; header?: Record<string
 };
 
 test('a message that is no event is kept, shown, replayable and not delivered again, and others are not held up', async () => {
-  for (const { body, header } of Object.values(poison)) await broker.publish(work, body, header);
+  for (const { body, header } of Object.values(poison)) await nats.broker.publish(work, body, header);
   // It looks like a problem of ours, and is a payload.
-  await broker.publish(work, { kind: 'InvalidInput', message: 'm', field: null });
-  broker.ingest(plane);
-  await broker.allAcknowledged();
+  await nats.broker.publish(work, { kind: 'InvalidInput', message: 'm', field: null });
+  startIngest();
+  await allAcknowledged();
   const stored = await events();
   expect(stored.filter(({ rejection }) => rejection === null)).toMatchObject([{ runs: 1 }]);
   const rejected = stored.filter(({ rejection }) => rejection !== null);
@@ -111,13 +104,13 @@ test('a message that is no event is kept, shown, replayable and not delivered ag
   for (const [i, incident] of (await incidents()).sort((a, b) => (a.from ?? 0) - (b.from ?? 0)).entries())
     expect(incident).toMatchObject({ kind: 'POISON', from: i + 1, to: i + 1, isOver: false });
   for (const { id } of rejected)
-    expect(await plane.services.actions.replayEvent({ eventId: id }, actor)).toMatchObject({
+    expect(await nats.plane.services.actions.replayEvent({ eventId: id }, actor)).toMatchObject({
       kind: 'InvalidInput',
     });
 
   const query = `{ events(filter: { rejected: true, sources: [NATS] }) { nodes { payload rejection { code message bytes raw } } }
     ingestStreams { stream incidents { nodes { kind event { id rejection { code } } } } } }`;
-  const shown = await new Client(plane).query(query);
+  const shown = await new Client(nats.plane).query(query);
   expect(shown.events.nodes).toContainEqual({
     payload: null,
     rejection: {
@@ -128,51 +121,54 @@ test('a message that is no event is kept, shown, replayable and not delivered ag
     },
   });
   expect(shown.ingestStreams[0].incidents.nodes[0]).toMatchObject({ kind: 'POISON', event: {} });
-  const hidden = await new Client(plane, ['READ']).query(query);
+  const hidden = await new Client(nats.plane, ['READ']).query(query);
   expect(hidden.events.nodes[0].rejection).toMatchObject({ message: null, raw: null });
 });
 
 test('a message whose headers are none is kept, and those that came with it are stored', async () => {
   const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
-  await broker.publish(work, { n: 1 });
-  for (const header of ['a name: x', 'näme: x', 'name: x\ny']) await broker.publishRaw(work, header, '{}');
-  await broker.publishRaw(work, `TraceParent: ${traceparent}`, '{"n": 2}');
-  const ingest = broker.ingest(plane, { maxDeliver: 2 });
-  await broker.allAcknowledged();
+  await nats.broker.publish(work, { n: 1 });
+  for (const header of ['a name: x', 'näme: x', 'name: x\ny'])
+    await nats.broker.publishRaw(work, header, '{}');
+  await nats.broker.publishRaw(work, `TraceParent: ${traceparent}`, '{"n": 2}');
+  const ingest = startIngest({ maxDeliver: 2 });
+  await allAcknowledged();
   const rejected = (await events()).flatMap(({ rejection }) => rejection ?? []);
   expect(rejected.map(({ code }) => code)).toEqual(Array(3).fill('INVALID_ENVELOPE'));
   expect(await events()).toHaveLength(5);
   const poisoned = (await incidents()).filter(({ kind }) => kind === 'POISON');
   expect(new Set(poisoned.map(({ from }) => from))).toEqual(new Set([2, 3, 4]));
   expect(await incidents()).toHaveLength(3);
-  expect((await broker.jsm.consumers.info('PIPELINE', 'runplane')).delivered.consumer_seq).toBe(5);
+  expect((await nats.broker.jsm.consumers.info('PIPELINE', 'runplane')).delivered.consumer_seq).toBe(5);
   await ingest.stop();
   // The same is read of one that is read by its number.
   const read = async (seq: number) => {
-    const message = await readMessage(broker.jsm, 'PIPELINE', seq);
+    const message = await readMessage(nats.broker.jsm, 'PIPELINE', seq);
     return message && { ...message, traceparent: message.header('traceparent') };
   };
   for (const seq of [2, 3, 4]) expect(await read(seq)).toMatchObject({ hasBrokenHeaders: true });
   expect(await read(5)).toMatchObject({ hasBrokenHeaders: false, traceparent });
   const traces = `select encode(trace_context, 'hex') as trace from runplane.events where trace_context is not null`;
-  expect(await plane.rows(traces)).toEqual([{ trace: '4bf92f3577b34da6a3ce929d0e0e473600f067aa0ba902b701' }]);
+  expect(await nats.plane.rows(traces)).toEqual([
+    { trace: '4bf92f3577b34da6a3ce929d0e0e473600f067aa0ba902b701' },
+  ]);
 });
 
 test('the same key with another payload is an incident; its message can come in when the first is gone', async () => {
-  broker.ingest(plane);
-  await broker.publish(work, { idempotency_key: 'k', n: 1 });
-  const seq = await broker.publish(work, { idempotency_key: 'k', n: 2, correlation_id: 'c' });
-  await broker.allAcknowledged();
+  startIngest();
+  await nats.broker.publish(work, { idempotency_key: 'k', n: 1 });
+  const seq = await nats.broker.publish(work, { idempotency_key: 'k', n: 2, correlation_id: 'c' });
+  await allAcknowledged();
   const [first, second] = await events();
   expect(first).toMatchObject({ key: 'k', payload: { n: 1 }, rejection: null });
   expect(second).toMatchObject({ key: 'k', correlation: 'c', rejection: { code: 'CONFLICT' }, runs: 0 });
   expect(await incidents()).toEqual([
     { kind: 'CONFLICT', from: seq, to: seq, eventId: second?.id, isOver: false },
   ]);
-  const replay = () => plane.services.actions.replayEvent({ eventId: second?.id ?? '' }, actor);
+  const replay = () => nats.plane.services.actions.replayEvent({ eventId: second?.id ?? '' }, actor);
   expect(await replay()).toMatchObject({ kind: 'IdempotencyConflict', existingId: first?.id });
 
-  await plane.rows('delete from runplane.idempotency_records');
+  await nats.plane.rows('delete from runplane.idempotency_records');
   expect(await replay()).toMatchObject({ kind: 'PublishEventSuccess', runIds: { length: 1 } });
   expect((await events()).find(({ id }) => id === second?.id)).toMatchObject({
     payload: { idempotency_key: 'k', n: 2, correlation_id: 'c' },
@@ -184,33 +180,33 @@ test('the same key with another payload is an incident; its message can come in 
 });
 
 test('a message that fails for a reason of ours is kept at its last delivery, and can be replayed', async () => {
-  await plane.rows(`create function runplane.fail() returns trigger language plpgsql as $$
+  await nats.plane.rows(`create function runplane.fail() returns trigger language plpgsql as $$
     begin if new.payload ->> 'fails' = 'yes' then raise exception 'it fails'; end if; return new; end $$`);
-  await plane.rows(
+  await nats.plane.rows(
     'create trigger fail before insert on runplane.events for each row execute function runplane.fail()',
   );
   const failures: object[] = [];
-  broker.ingest(plane, { maxDeliver: 2 }, { error: (fields) => failures.push(fields) });
-  await broker.publish(work, { fails: 'yes' });
-  await broker.publish(work, { fails: 'no' });
-  await broker.allAcknowledged();
+  startIngest({ maxDeliver: 2 }, { error: (fields) => failures.push(fields) });
+  await nats.broker.publish(work, { fails: 'yes' });
+  await nats.broker.publish(work, { fails: 'no' });
+  await allAcknowledged();
   expect(await events()).toMatchObject([{ rejection: null }, { rejection: { code: 'FAILED' } }]);
   expect(failures).toHaveLength(2);
-  await plane.rows('drop trigger fail on runplane.events');
+  await nats.plane.rows('drop trigger fail on runplane.events');
   const [, failed] = await events();
-  expect(await plane.services.actions.replayEvent({ eventId: failed?.id ?? '' }, actor)).toMatchObject({
+  expect(await nats.plane.services.actions.replayEvent({ eventId: failed?.id ?? '' }, actor)).toMatchObject({
     kind: 'PublishEventSuccess',
     runIds: { length: 1 },
   });
 });
 
 test('a stream is shown with its settings on the broker, and with what waits', async () => {
-  await broker.jsm.streams.update('PIPELINE', { max_age: 3_600_000_000_000 });
-  broker.ingest(plane);
+  await nats.broker.jsm.streams.update('PIPELINE', { max_age: 3_600_000_000_000 });
+  startIngest();
   const shown = async () =>
     (
       await new Client(
-        plane,
+        nats.plane,
       ).query(`{ ingestStreams { stream consumer subjects ackWaitSeconds maxDeliver maxAgeSeconds
          connected pending unacknowledged redelivered oldestPendingAgeSeconds lastSequence } }`)
     ).ingestStreams;
@@ -224,11 +220,10 @@ test('a stream is shown with its settings on the broker, and with what waits', a
     connected: true,
   };
   const nothing = { pending: 0, unacknowledged: 0, redelivered: 0, oldestPendingAgeSeconds: null };
-  const soon = { timeout: 20_000 };
   await expect.poll(shown, soon).toEqual([{ ...settings, ...nothing, lastSequence: 0 }]);
-  await plane.database.db.inTransaction('begin', async (tx) => {
+  await nats.plane.database.db.inTransaction('begin', async (tx) => {
     await tx.query({ text: 'lock table runplane.events in exclusive mode' });
-    for (let n = 1; n <= 20; n++) await broker.publish(work, { n });
+    for (let n = 1; n <= 20; n++) await nats.broker.publish(work, { n });
     // It has as many as it begins with; the rest waits for these.
     await expect
       .poll(shown, soon)
