@@ -72,6 +72,20 @@ function rejectedId(stream: string, message: StreamMessage): string {
 
 export type RejectionCode = 'NOT_JSON' | 'TOO_LARGE' | 'INVALID_ENVELOPE' | 'CONFLICT' | 'FAILED';
 
+/** The names that a message has in its payload, where they are some. */
+function namesIn(message: StreamMessage): (field: string) => string | null {
+  const read = parsed(() => ({ payload: parseMessage(message.data) }));
+  return (field) => {
+    if (isInvalidInput(read) || !isJsonObject(read.payload)) return null;
+    const value = read.payload[field];
+    const text = typeof value === 'string' ? parsed(() => parseName(value, field)) : null;
+    return isInvalidInput(text) ? null : text;
+  };
+}
+
+/** Null: it names none, and gets one when it is stored. */
+export const namedCorrelation = (message: StreamMessage): string | null => namesIn(message)('correlation_id');
+
 /** A message as it is kept when it cannot be taken in. */
 export function rejectedEvent(
   stream: string,
@@ -79,13 +93,7 @@ export function rejectedEvent(
   { code, message: reason }: { code: RejectionCode; message: string },
 ): RejectedEvent {
   const id = rejectedId(stream, message);
-  const read = parsed(() => ({ payload: parseMessage(message.data) }));
-  const name = (field: string): string | null => {
-    if (isInvalidInput(read) || !isJsonObject(read.payload)) return null;
-    const value = read.payload[field];
-    const text = typeof value === 'string' ? parsed(() => parseName(value, field)) : null;
-    return isInvalidInput(text) ? null : text;
-  };
+  const name = namesIn(message);
   // A name that is one byte too long stays wrong.
   return {
     id,

@@ -1,5 +1,6 @@
 import { statement, transaction } from '../db/transaction.ts';
 import { createBreather } from '../domain/breather.ts';
+import { toPublicId } from '../domain/ids.ts';
 import { limits } from '../domain/limits.ts';
 import { invalidInput, isInvalidInput, parsed } from '../domain/problems.ts';
 import { isUnavailable } from '../domain/unavailable.ts';
@@ -7,7 +8,7 @@ import { insertRejected, type RejectedEvent } from '../intake/insert-rejected.sq
 import { parseMessage } from '../intake/parse-message.ts';
 import type { PublishEventOutcome } from '../intake/types.ts';
 import { insertIncidents } from './incidents.sql.ts';
-import { fallbackKey, type RejectionCode, rejectedEvent } from './message.ts';
+import { fallbackKey, namedCorrelation, type RejectionCode, rejectedEvent } from './message.ts';
 import { markHandled } from './positions.sql.ts';
 import { rangesOf } from './ranges.ts';
 import type { IngestContext, Source, StreamMessage } from './types.ts';
@@ -62,7 +63,8 @@ export async function takeIn(
     const rejection = rejectionOf(outcome, message, isLast);
     if (rejection) rejections.push({ message, ...rejection });
     if (outcome.kind === 'Failed') {
-      const fields = { stream: source.stream, sequence: message.sequence, error: String(outcome.error) };
+      const correlationId = namedCorrelation(message) ?? undefined;
+      const fields = { ...placeOf(source, message), correlationId, error: String(outcome.error) };
       context.log.error(fields, 'a message could not be taken in');
     }
   }
@@ -73,6 +75,14 @@ export async function takeIn(
     throw new OtherStream();
   return messages.map((message) => taken.get(message) ?? { kind: 'AGAIN' });
 }
+
+/** Where a message is found, in a line of the log. */
+const placeOf = ({ stream }: Source, { sequence, subject }: StreamMessage): object => ({
+  stage: 'intake',
+  stream,
+  sequence,
+  topic: subject,
+});
 
 /** Never rejects: what one message meets is not to hold up those that came with it. */
 async function receive(context: IngestContext, source: Source, message: StreamMessage): Promise<Outcome> {
@@ -154,35 +164,40 @@ function rejectionOf(
 
 /** Keeps them, each with an incident, in one transaction; a message that was kept before is left as it is. */
 async function reject(
-  { db }: IngestContext,
+  { db, log }: IngestContext,
   source: Source,
   rejections: readonly Rejection[],
 ): Promise<[StreamMessage, string][]> {
   if (rejections.length === 0) return [];
   const breathe = createBreather();
-  const events: RejectedEvent[] = [];
+  const rejected = new Map<string, { event: RejectedEvent; message: StreamMessage }>();
+  const ids: [StreamMessage, string][] = [];
   for (const { message, code, reason } of rejections) {
     await breathe();
-    events.push(rejectedEvent(source.stream, message, { code, message: reason }));
+    const event = rejectedEvent(source.stream, message, { code, message: reason });
+    rejected.set(event.id, { event, message });
+    ids.push([message, event.id]);
   }
-  await transaction(db, async (tx) => {
-    const inserted = await insertRejected(tx, events);
-    const incidents = rejections.flatMap(({ message: { sequence }, code }, i) => {
-      const eventId = events[i]?.id ?? '';
-      const kind = code === 'CONFLICT' ? ('CONFLICT' as const) : ('POISON' as const);
-      return inserted.has(eventId)
-        ? [
-            {
-              kind,
-              from: sequence,
-              to: sequence,
-              detail: `${code}: it is kept as a rejected event, which says why.`,
-              eventId,
-            },
-          ]
-        : [];
-    });
+  const kept = await transaction(db, async (tx) => {
+    const inserted = await insertRejected(
+      tx,
+      [...rejected.values()].map(({ event }) => event),
+    );
+    const fresh = [...inserted].flatMap((id) => rejected.get(id) ?? []);
+    const incidents = fresh.map(({ event: { id, code }, message: { sequence } }) => ({
+      kind: code === 'CONFLICT' ? ('CONFLICT' as const) : ('POISON' as const),
+      from: sequence,
+      to: sequence,
+      detail: `${code}: it is kept as a rejected event, which says why.`,
+      eventId: id,
+    }));
     await insertIncidents(tx, source, incidents);
+    return fresh;
   });
-  return rejections.map(({ message }, i) => [message, events[i]?.id ?? '']);
+  for (const { event, message } of kept) {
+    const { correlationId, code } = event;
+    const fields = { ...placeOf(source, message), correlationId, eventId: toPublicId('evt', event.id), code };
+    log.warn(fields, 'a message is no event, and is kept as a rejected one');
+  }
+  return ids;
 }

@@ -21,7 +21,7 @@ function currentNatsServer(program: string): string {
 test.runIf(go !== undefined)(
   "everything that works with Debian's nats-server works with the newest one, where there is Go to build it",
   async () => {
-    const names = ['nats', 'nats-faults', 'nats-incidents', 'nats-access', 'nats-setup'];
+    const names = ['nats', 'nats-streams', 'nats-faults', 'nats-incidents', 'nats-access', 'nats-setup'];
     const { code, output } = await runSuite(
       { RUNPLANE_TEST_TIER: 'system', RUNPLANE_TEST_NATS_SERVER: currentNatsServer(go ?? '') },
       names.map((name) => `test/system/${name}.test.ts`),
