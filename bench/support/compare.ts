@@ -14,6 +14,8 @@ export type Figures = Record<string, number>;
 export interface Figure {
   name: string;
   unit: string;
+  /** It is printed by itself, without ratios. */
+  alone?: true;
 }
 
 export interface Comparison {
@@ -91,19 +93,20 @@ async function compare(program: string, server: string, comparison: Comparison):
 
 function print(
   { title, subjects, ratios, rounds }: Comparison,
-  { name, unit }: Figure,
+  { name, unit, alone }: Figure,
   measured: readonly Figures[][],
 ): void {
   const values = measured.map((figures) => figures.map((figure) => figure[name] ?? Number.NaN));
   const [first = []] = values;
-  const meaning = ratios === 'of the first' ? 'ratio of the first to it' : 'ratio of it to the first';
-  console.log(`\n${title} (${unit}: median, range of ${rounds} rounds; ${meaning}, range of its rounds)`);
+  const compared = ratios === 'of the first' ? 'ratio of the first to it' : 'ratio of it to the first';
+  const meaning = alone ? '' : `; ${compared}, range of its rounds`;
+  console.log(`\n${title} (${unit}: median, range of ${rounds} rounds${meaning})`);
   for (const [index, { label }] of subjects.entries()) {
     const own = values[index] ?? [];
     const ratio = (a: number, b: number): number => (ratios === 'of the first' ? a / b : b / a);
     const byRound = own.map((value, round) => ratio(first[round] ?? Number.NaN, value));
     const shownRatio =
-      index === 0
+      index === 0 || alone
         ? ''
         : `${ratio(median(first), median(own)).toFixed(2)}x (${rangeOf(byRound, (r) => r.toFixed(2))})`;
     console.log(
