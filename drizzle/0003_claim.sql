@@ -254,13 +254,14 @@ $$;
 -- A full agent is out before any LIMIT, or it would hide everyone behind it. Of the n best agents of a queue the i-th
 -- gives at most n - i + 1 of its n best tasks. Agents whose first task a token budget makes wait are counted for
 -- themselves, and what does not fit has no share of its queue's events: it takes nobody's place.
-CREATE FUNCTION runplane.pick_tasks(p_agents uuid[], p_throttles uuid[], p_limit integer, p_pool uuid, p_now timestamptz)
-RETURNS TABLE (task_id uuid, run_id uuid, place tid, tokens bigint)
-LANGUAGE plpgsql VOLATILE ROWS 100
+CREATE FUNCTION runplane.pick_tasks(
+  p_agents uuid[], p_throttles uuid[], p_limit integer, p_pool uuid, p_now timestamptz,
+  OUT tasks uuid[], OUT runs uuid[], OUT places tid[], OUT tokens bigint[])
+LANGUAGE plpgsql VOLATILE
 SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
-  -- So many tasks behind those that limits may not leave room for are looked at. Mostly a budget has room for all: then
+  -- So many tasks behind those that limits may not leave room for are looked at. Mostly they have room for all: then
   -- there is nothing behind to look at.
   c_ahead CONSTANT integer := 50;
   v_ahead integer := c_ahead;
@@ -290,6 +291,8 @@ DECLARE
   v_needs bigint[];
   v_taken integer[] := '{}';
   v_need bigint;
+  -- No throttle lacks room for so many tasks, nor holds back for one that waits.
+  v_unhindered boolean;
   v_roomy boolean;
   v_fits boolean;
   v_serial_key text;
@@ -310,7 +313,8 @@ BEGIN
       LEFT JOIN LATERAL runplane.held_head(s.throttle_id, s.token_limit, p_now) h ON s.token_limit IS NOT NULL;
   END IF;
 
-  IF v_budgeted AND (SELECT bool_and(h IS NULL) FROM unnest(v_head) h) THEN
+  v_unhindered := (SELECT bool_or(h IS NOT NULL) FROM unnest(v_head) h) IS NOT TRUE AND (SELECT min(r) < p_limit FROM unnest(v_room) r) IS NOT TRUE;
+  IF v_unhindered THEN
     v_ahead := 0;
   END IF;
 
@@ -345,7 +349,7 @@ BEGIN
        WHERE l.room > 0
       WINDOW best AS (PARTITION BY l.queue_id, w.waits ORDER BY h.priority_key, h.turn, h.rank ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)),
     -- Queue by queue, so that only the best are sorted: of many agents the offers together are many times as many.
-    offers AS MATERIALIZED (
+    offers AS (
       SELECT o.* FROM (SELECT DISTINCT h.queue_id, h.waits FROM heads h) q CROSS JOIN LATERAL (
         SELECT h.agent, h.queue_id, h.weight, h.budgeted, h.tokens, h.slack, h.slack_key, c.*
           FROM heads h CROSS JOIN LATERAL (
@@ -356,35 +360,34 @@ BEGIN
              ORDER BY r.priority_key, r.turn, r.rank
              LIMIT CASE WHEN h.waits THEN p_limit + v_ahead - h.n + 1 WHEN h.budgeted AND v_ahead > 0 THEN p_limit + v_ahead ELSE least(h.room, p_limit - h.n + 1) END) c
          WHERE h.queue_id = q.queue_id AND h.waits = q.waits AND h.n <= p_limit + CASE WHEN h.waits OR h.budgeted THEN v_ahead ELSE 0 END
-         ORDER BY c.priority_key, c.turn, c.rank LIMIT p_limit + v_ahead) o),
-    measured AS MATERIALIZED (
-      SELECT o.*, y.expected, y.need FROM offers o LEFT JOIN LATERAL runplane.tokens_of_task(o.task_id) y ON o.budgeted),
-    drawn AS MATERIALIZED (
-      SELECT m.*, sum(CASE WHEN m.priority_key >= m.slack_key AND array_position(v_head, m.task_id) IS NULL AND m.need > m.slack OR m.need > m.tokens
-                           THEN 0 ELSE -ln(1 - random()) END) OVER best / greatest(m.weight, 1) AS event, row_number() OVER best AS k
-        FROM measured m
-      WINDOW best AS (PARTITION BY m.queue_id ORDER BY m.priority_key, m.turn, m.rank)),
-    ordered AS MATERIALIZED (
-      SELECT d.*, row_number() OVER (ORDER BY d.weight = 0, d.event, d.k) AS nth FROM drawn d)
-    SELECT array_agg(o.task_id ORDER BY o.nth), array_agg(o.run_id ORDER BY o.nth), array_agg(o.place ORDER BY o.nth),
-           array_agg(o.agent ORDER BY o.nth), array_agg(o.priority_key ORDER BY o.nth),
-           array_agg(o.expected ORDER BY o.nth), array_agg(o.need ORDER BY o.nth),
+         ORDER BY c.priority_key, c.turn, c.rank LIMIT p_limit + v_ahead) o)
+    SELECT array_agg(o.task_id), array_agg(o.run_id), array_agg(o.place), array_agg(o.agent), array_agg(o.priority_key),
+           array_agg(o.expected), array_agg(o.need),
            (SELECT array_agg(h.room ORDER BY h.agent) FROM heads h), (SELECT array_agg(h.batches ORDER BY h.agent) FROM heads h),
            (SELECT array_agg(h.throttles ORDER BY h.agent) FROM heads h)
       INTO v_tasks, v_runs, v_places, v_agents, v_keys, v_expected, v_needs, v_agent_room, v_batches, v_of
-      FROM ordered o;
+      FROM (
+        SELECT d.* FROM (
+          SELECT m.task_id, m.run_id, m.place, m.agent, m.priority_key, m.weight, y.expected, y.need, row_number() OVER best AS k,
+                 sum(CASE WHEN m.priority_key >= m.slack_key AND array_position(v_head, m.task_id) IS NULL AND y.need > m.slack OR y.need > m.tokens
+                          THEN 0 ELSE -ln(1 - random()) END) OVER best / greatest(m.weight, 1) AS event
+            FROM offers m LEFT JOIN LATERAL (SELECT t.* FROM runplane.tokens_of_task(m.task_id) t WHERE m.budgeted OFFSET 0) y ON true
+          WINDOW best AS (PARTITION BY m.queue_id ORDER BY m.priority_key, m.turn, m.rank)) d
+         ORDER BY d.weight = 0, d.event, d.k) o;
     IF v_tasks IS NULL THEN RETURN; END IF;
 
-    v_roomy := coalesce((SELECT min(r) >= p_limit FROM unnest(v_room) r), true)
-      AND (NOT v_budgeted OR (SELECT bool_and(h IS NULL) FROM unnest(v_head) h)
-           AND (SELECT sum(x.need) FROM unnest(v_needs[1:p_limit]) x(need)) < (SELECT min(r) FROM unnest(v_token_room) r));
+    v_roomy := v_unhindered AND NOT (true = ANY (v_batches)) AND (NOT v_budgeted OR
+      (SELECT sum(x.need) FROM unnest(v_needs[1:p_limit]) x(need)) < (SELECT min(r) FROM unnest(v_token_room) r));
     EXIT WHEN v_roomy OR v_ahead > 0;
     v_ahead := c_ahead;
   END LOOP;
 
   -- Where limits have room for all of them, nothing more can be in the way, but for tasks that come with others.
-  IF v_roomy AND NOT (v_budgeted AND v_ahead > 0) AND NOT (true = ANY (v_batches)) THEN
-    RETURN QUERY SELECT * FROM unnest(v_tasks[1:p_limit], v_runs[1:p_limit], v_places[1:p_limit], v_expected[1:p_limit]);
+  IF v_roomy AND v_ahead = 0 THEN
+    tasks := v_tasks[1:p_limit];
+    runs := v_runs[1:p_limit];
+    places := v_places[1:p_limit];
+    tokens := v_expected[1:p_limit];
     RETURN;
   END IF;
 
@@ -474,7 +477,8 @@ BEGIN
   IF v_budgeted THEN
     PERFORM runplane.hold_heads(v_throttles, v_head, v_head_tokens, v_head_since, v_blocked, p_now);
   END IF;
-  RETURN QUERY SELECT v_tasks[t], v_runs[t], v_places[t], v_expected[t] FROM unnest(v_taken) t;
+  SELECT array_agg(v_tasks[t]), array_agg(v_runs[t]), array_agg(v_places[t]), array_agg(v_expected[t]) INTO tasks, runs, places, tokens
+    FROM unnest(v_taken) t;
 END
 $$;
 --> statement-breakpoint
@@ -564,8 +568,7 @@ BEGIN
   v_now := runplane.clock();
   PERFORM runplane.advance_scans(v_agents, v_now);
 
-  SELECT array_agg(p.task_id), array_agg(p.run_id), array_agg(p.place), array_agg(p.tokens), bool_or(p.tokens IS NOT NULL)
-    INTO v_tasks, v_runs, v_places, v_tokens, v_budgeted
+  SELECT p.tasks, p.runs, p.places, p.tokens, array_remove(p.tokens, NULL) <> '{}' INTO v_tasks, v_runs, v_places, v_tokens, v_budgeted
     FROM runplane.pick_tasks(v_agents, v_throttles, v_limit, p_pool, v_now) p;
   IF v_tasks IS NULL THEN RETURN; END IF;
 

@@ -1,3 +1,4 @@
+import { cell, type JsonColumns, jsonColumns } from '../db/json-columns.ts';
 import type { Database } from '../db/pool.ts';
 import { statement } from '../db/transaction.ts';
 import { newUuid } from '../domain/ids.ts';
@@ -41,19 +42,37 @@ export interface ClaimRequest {
 }
 
 // The function claim_tasks (drizzle/0003_claim.sql) locks, counts and claims in statements of their own. The tasks come
-// as one JSON document: reading hundreds of rows of that many columns costs the process more than the work around them.
+// as one JSON document, column by column: rows of that many columns cost both sides more than the work around them.
+const columns: Readonly<Record<keyof ClaimedTask, string>> = {
+  attemptId: 'attempt_id',
+  taskId: 'task_id',
+  runId: 'run_id',
+  agentId: 'agent_id',
+  agent: 'agent',
+  handler: 'handler',
+  step: 'step',
+  number: 'number',
+  input: 'input',
+  labels: 'labels',
+  customer: 'customer',
+  correlationId: 'correlation_id',
+  eventId: 'event_id',
+  serialKey: 'serial_key',
+  checkpoint: 'checkpoint',
+  leaseSeconds: 'lease_seconds',
+  timeoutSeconds: 'timeout_seconds',
+  startedAt: 'started_at',
+  expiresAt: 'expires_at',
+  traceContext: `encode(trace_context, 'hex')`,
+};
 const claimSql = `
-select json_agg(c) as tasks from (
-select attempt_id as "attemptId", task_id as "taskId", run_id as "runId", agent_id as "agentId", agent, handler, step, number, input, labels,
-       customer, correlation_id as "correlationId", event_id as "eventId", serial_key as "serialKey", checkpoint,
-       lease_seconds as "leaseSeconds", timeout_seconds as "timeoutSeconds", started_at as "startedAt", expires_at as "expiresAt",
-       encode(trace_context, 'hex') as "traceContext"
-  from runplane.claim_tasks($1, $2, $3, $4, $5, $6)) c`;
+select case when count(*) > 0 then json_build_object(${jsonColumns(columns)}) end as tasks
+  from runplane.claim_tasks($1, $2, $3, $4, $5, $6)`;
 
 /** Claims the best tasks of these agents, at most limit, never above a concurrency limit over all replicas. */
 export async function claimTasks(db: Database, request: ClaimRequest): Promise<ClaimedTask[]> {
   const attemptIds = Array.from({ length: request.limit }, newUuid);
-  const { rows } = await statement<{ tasks: ClaimedTask[] | null }>(db, {
+  const { rows } = await statement<{ tasks: JsonColumns<ClaimedTask> | null }>(db, {
     name: 'claim-tasks',
     text: claimSql,
     values: [
@@ -65,11 +84,28 @@ export async function claimTasks(db: Database, request: ClaimRequest): Promise<C
       request.poolId,
     ],
   });
-  const tasks = rows[0]?.tasks ?? [];
-  // In place: a copy of each would be a good part of the work.
-  for (const task of tasks) {
-    task.startedAt = new Date(task.startedAt);
-    task.expiresAt = new Date(task.expiresAt);
-  }
-  return tasks;
+  const tasks = rows[0]?.tasks;
+  if (!tasks) return [];
+  return tasks.attemptId.map((attemptId, i) => ({
+    attemptId,
+    taskId: cell(tasks.taskId, i),
+    runId: cell(tasks.runId, i),
+    agentId: cell(tasks.agentId, i),
+    agent: cell(tasks.agent, i),
+    handler: cell(tasks.handler, i),
+    step: cell(tasks.step, i),
+    number: cell(tasks.number, i),
+    input: cell(tasks.input, i),
+    labels: cell(tasks.labels, i),
+    customer: cell(tasks.customer, i),
+    correlationId: cell(tasks.correlationId, i),
+    eventId: cell(tasks.eventId, i),
+    serialKey: cell(tasks.serialKey, i),
+    checkpoint: cell(tasks.checkpoint, i),
+    leaseSeconds: cell(tasks.leaseSeconds, i),
+    timeoutSeconds: cell(tasks.timeoutSeconds, i),
+    startedAt: new Date(cell(tasks.startedAt, i)),
+    expiresAt: new Date(cell(tasks.expiresAt, i)),
+    traceContext: cell(tasks.traceContext, i),
+  }));
 }
