@@ -14,6 +14,16 @@ ALTER TABLE runplane.ready_tasks SET (autovacuum_vacuum_scale_factor = 0, autova
 --> statement-breakpoint
 ALTER TABLE runplane.delayed_tasks SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
 --> statement-breakpoint
+-- Fails a statement whose counts differ, and so undoes its transaction: a check that costs no look from outside.
+CREATE FUNCTION runplane.must_be_equal(p_found bigint, p_expected bigint, p_what text) RETURNS void
+LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  IF p_found <> p_expected THEN
+    RAISE EXCEPTION '% % instead of %', p_found, p_what, p_expected;
+  END IF;
+END
+$$;
+--> statement-breakpoint
 -- What stands for a serial key of an agent in advisory locks.
 CREATE FUNCTION runplane.serial_key_hash(p_agent uuid, p_key text) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$ SELECT hashtextextended(p_agent::text || p_key, 1) $$;

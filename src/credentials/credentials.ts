@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import type { Database } from '../db/pool.ts';
-import { statement } from '../db/transaction.ts';
+import { asTransactions } from '../db/transaction.ts';
 import {
   type Authority,
   allScopes,
@@ -66,7 +66,7 @@ export class CredentialStore implements Credentials {
     this.#external = external && new ExternalTokens(external);
     this.#sessions = new Sessions(db, clock);
     this.#lastUsed = new LastUsed({
-      write: (ids) => writeLastUsed({ query: (text) => statement(db, text) }, ids),
+      write: (ids) => writeLastUsed(asTransactions(db), ids),
       clock,
       onError,
     });

@@ -23,6 +23,11 @@ export interface DatabaseOptions {
 
 export interface Queryable {
   query<Row extends pg.QueryResultRow>(statement: Statement): Promise<pg.QueryResult<Row>>;
+  /**
+   * The same where nobody needs the answer: a transaction goes on at once, without waiting for it, and fails before its
+   * end if the statement fails.
+   */
+  send(statement: Statement): Promise<void>;
 }
 
 export interface Statement {
@@ -30,6 +35,8 @@ export interface Statement {
   name?: string;
   text: string;
   values?: unknown[];
+  /** It changes nothing and at most locks, so it may be sent before it is known that its transaction began. */
+  readsOnly?: true;
 }
 
 /**
@@ -79,6 +86,8 @@ export class Database implements Queryable {
     this.pool = new pg.Pool({
       connectionString: options.connectionString,
       max: options.maxConnections,
+      // Statements go out without waiting for the answers to those before; a pooler may not expect that.
+      pipeline: options.ownSessions,
       application_name: options.applicationName,
       idleTimeoutMillis: 60_000,
       // pg-pool awaits what this returns, though its type says otherwise.
@@ -99,20 +108,50 @@ export class Database implements Queryable {
       : this.inTransaction(this.begin, (tx) => tx.query<Row>(statement));
   }
 
+  async send(statement: Statement): Promise<void> {
+    await this.query(statement);
+  }
+
   async inTransaction<T>(begin: string, work: (tx: Queryable) => Promise<T>): Promise<T> {
     const client = await this.pool.connect();
+    // The last statement that was sent. What fails is heard of by whoever waits for it, or at the end.
+    let last: Promise<unknown> = Promise.resolve();
+    const submit = <Row extends pg.QueryResultRow>(statement: Statement): Promise<pg.QueryResult<Row>> => {
+      const send = (): Promise<pg.QueryResult<Row>> => client.query<Row>(this.#prepare(statement));
+      const answer = this.#ownSessions ? send() : last.then(send);
+      answer.catch(() => {});
+      last = answer;
+      return answer;
+    };
+    const begun = submit({ text: begin });
+    const sent: Promise<unknown>[] = [];
     let broken = false;
     try {
-      await client.query(begin);
-      const result = await work({ query: (statement) => client.query(this.#prepare(statement)) });
-      await client.query('commit');
+      const result = await work({
+        query: async <Row extends pg.QueryResultRow>(statement: Statement) => {
+          if (!statement.readsOnly) await begun;
+          const answer = submit<Row>(statement);
+          await begun;
+          return answer;
+        },
+        send: async (statement) => {
+          await begun;
+          sent.push(submit(statement));
+        },
+      });
+      await begun;
+      // Behind a statement that failed it undoes everything.
+      sent.push(submit({ text: 'commit' }));
+      await Promise.all(sent);
       return result;
     } catch (error) {
+      // Statements behind one that failed say no more than that there is one.
+      const failed = (await Promise.allSettled(sent)).find((one) => one.status === 'rejected');
       // A connection that cannot even roll back is closed instead of reused.
       await client.query('rollback').catch(() => {
         broken = true;
       });
-      throw error;
+      throw failed ? failed.reason : error;
     } finally {
       client.release(broken);
     }

@@ -18,7 +18,12 @@ export function statement<Row extends pg.QueryResultRow>(
 }
 
 /** Every statement a transaction of its own. */
-export const asTransactions = (db: Database): Queryable => ({ query: (text) => statement(db, text) });
+export const asTransactions = (db: Database): Queryable => ({
+  query: (text) => statement(db, text),
+  send: async (text) => {
+    await statement(db, text);
+  },
+});
 
 /**
  * Runs work in a READ COMMITTED transaction. Repeats the whole up to three times on deadlocks and lock timeouts, so work must have no effect outside of it.

@@ -4,8 +4,7 @@ import type { Transition } from './transition.ts';
 /**
  * Carries out a transition: attempts end, tasks end or are enqueued, runs follow, and each change is logged, in one
  * statement for any number of them. Everything was decided before, under the locks of the runs; nothing is decided
- * here. The statement answers how many leases went, which the caller compares: an attempt that ended elsewhere
- * meanwhile would mean that a lock was missing.
+ * here. An attempt that ended elsewhere meanwhile would mean that a lock was missing.
  */
 const applySql = `
 with moment as materialized (
@@ -84,14 +83,14 @@ logged as (
   select c.run_id, null, c.sequence, c.from_status::text::runplane.logged_status, c.to_status::text::runplane.logged_status,
          null, null, null, null, m.now
     from runs c cross join moment m where c.to_status is not null) x)
-select (select count(*) from gone)::int as ended`;
+select runplane.must_be_equal((select count(*) from gone), (select count(*) from ends), 'attempts that end and had a lease')`;
 
-/** Writes a transition; throws when an attempt that it ends has no lease. */
+/** Writes a transition; the transaction fails when an attempt that it ends has no lease. */
 export async function applyTransition(
   tx: Queryable,
   { attemptEnds, taskEnds, enqueued, runs }: Transition,
 ): Promise<void> {
-  const { rows } = await tx.query<{ ended: number }>({
+  await tx.send({
     name: 'apply-transition',
     text: applySql,
     values: [
@@ -101,7 +100,4 @@ export async function applyTransition(
       JSON.stringify(runs),
     ],
   });
-  if (rows[0]?.ended !== attemptEnds.length) {
-    throw new Error(`${attemptEnds.length} attempts should have ended, ${rows[0]?.ended} had a lease.`);
-  }
 }

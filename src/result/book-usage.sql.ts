@@ -89,7 +89,7 @@ export async function bookUsage(
 ): Promise<void> {
   const rows = attempts.flatMap(({ attemptId, usage }) => usage.map((one) => usageRow(attemptId, one)));
   if (rows.length === 0) return;
-  await tx.query({ name: 'book-usage', text: bookSql, values: [JSON.stringify(rows)] });
+  await tx.send({ name: 'book-usage', text: bookSql, values: [JSON.stringify(rows)] });
 }
 
 /** What is absent is not sent: reading a null costs the database as much as reading a value. */

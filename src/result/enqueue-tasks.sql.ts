@@ -16,7 +16,7 @@ export async function enqueueTasks(
   over: readonly string[] = [],
 ): Promise<void> {
   if (tasks.length + over.length === 0) return;
-  await tx.query({
+  await tx.send({
     name: 'enqueue-tasks',
     text: 'select runplane.enqueue_tasks($1, $2, $3, $4)',
     values: [tasks.map((t) => t.taskId), tasks.map((t) => t.sequence), tasks.map((t) => t.attempts), over],

@@ -35,7 +35,7 @@ async function lock(
   text: string,
   ids: readonly string[],
 ): Promise<Map<string, LockedRun>> {
-  const { rows } = await tx.query<{ runs: LockedRun[] | null }>({ name, text, values: [ids] });
+  const { rows } = await tx.query<{ runs: LockedRun[] | null }>({ name, text, values: [ids], readsOnly: true });
   return new Map(rows[0]?.runs?.map((run) => [run.id, run]));
 }
 

@@ -65,7 +65,7 @@ select from runplane.leases l where l.attempt_id = any($1) order by l.attempt_id
  */
 export async function lockLeases(tx: Queryable, attemptIds: readonly string[]): Promise<void> {
   if (attemptIds.length === 0) return;
-  await tx.query({ name: 'lock-leases', text: lockLeasesSql, values: [attemptIds] });
+  await tx.query({ name: 'lock-leases', text: lockLeasesSql, values: [attemptIds], readsOnly: true });
 }
 
 type Unfinished = Pick<AttemptRow, 'cancelRequested' | 'leaseExpired' | 'timedOut' | 'attemptsForgiven'> & {
@@ -88,6 +88,7 @@ export async function readAttempts(
     name: 'read-leased-attempts',
     text: readLeasedSql,
     values: [attemptIds, mayBeRepeated],
+    readsOnly: true,
   });
   const attempts = (rows[0]?.attempts ?? []).map((row) =>
     attemptRow(row, 'RUNNING', null, true, row.unfinished),

@@ -61,10 +61,14 @@ export async function recordEndings(
 ): Promise<Endings> {
   const ids = endings.map(idOf);
   await holdBackThrottles(tx, endings.flatMap(providerPause));
-  const runs = await lockRunsOfAttempts(tx, ids);
-  await lockLeases(tx, endings.filter(({ report }) => report === null).map(idOf));
   const mayRepeat = endings.filter(({ report }) => report?.status !== 'COMPLETED').map(idOf);
-  const known = new Map((await readAttempts(tx, ids, mayRepeat)).map((row) => [row.attemptId, row]));
+  // One after the other, each with a snapshot of its own, though none waits here for the answer to the one before.
+  const [runs, , attemptRows] = await Promise.all([
+    lockRunsOfAttempts(tx, ids),
+    lockLeases(tx, endings.filter(({ report }) => report === null).map(idOf)),
+    readAttempts(tx, ids, mayRepeat),
+  ]);
+  const known = new Map(attemptRows.map((row) => [row.attemptId, row]));
   const all = await decide(tx, endings, known);
   const { rows: spawned, delays, refused } = await spawnTasks(tx, all.flatMap(spawning), runs);
   const decided = refused.size === 0 ? all : all.filter(({ row }) => !refused.has(row.taskId));

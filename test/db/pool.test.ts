@@ -1,5 +1,5 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import { Database } from '../../src/db/pool.ts';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { Database, type Queryable } from '../../src/db/pool.ts';
 import { transaction } from '../../src/db/transaction.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
@@ -13,11 +13,12 @@ beforeEach(async () => {
 });
 afterEach(() => database.drop());
 
-test.each([
+const kinds: [string, boolean][] = [
   ['in sessions of our own', true],
   ['behind a pooler', false],
-])('every statement has its isolation level and timeouts, %s', async (_, ownSessions) => {
-  const db = new Database({
+];
+const open = (ownSessions: boolean): Database =>
+  new Database({
     connectionString: database.url,
     maxConnections: 1,
     timeouts: { statement: 7000, lock: 3000, idleInTransaction: 5000 },
@@ -25,6 +26,9 @@ test.each([
     applicationName: 'runplane-test',
     onError: () => {},
   });
+
+test.each(kinds)('every statement has its isolation level and timeouts, %s', async (_, ownSessions) => {
+  const db = open(ownSessions);
   const question = {
     text: `select current_setting('transaction_isolation') as isolation, current_setting('statement_timeout') as statement,
                   current_setting('lock_timeout') as lock, current_setting('idle_in_transaction_session_timeout') as idle`,
@@ -33,4 +37,65 @@ test.each([
   expect((await db.query(question)).rows).toEqual(right);
   expect((await transaction(db, (tx) => tx.query(question))).rows).toEqual(right);
   await db.close();
+});
+
+describe.each(kinds)('%s', (_, ownSessions) => {
+  const insert = (key: string) => ({
+    name: 'insert-asset',
+    text: 'insert into runplane.assets (id, key) values (gen_random_uuid(), $1)',
+    values: [key],
+  });
+  const kept = async (db: Database) =>
+    (await db.query<{ key: string }>({ text: 'select key from runplane.assets order by key' })).rows;
+  let db: Database;
+  beforeEach(() => {
+    db = open(ownSessions);
+  });
+  afterEach(() => db.close());
+
+  test('statements whose answers nobody waits for are carried out in their order, with all others', async () => {
+    const seen = await transaction(db, async (tx) => {
+      await tx.send(insert('a'));
+      await tx.query(insert('b'));
+      await tx.send({ text: `update runplane.assets set key = key || '2'` });
+      const { rows } = await tx.query({ text: 'select key from runplane.assets order by key' });
+      await tx.send(insert('c'));
+      return rows;
+    });
+    expect(seen).toEqual([{ key: 'a2' }, { key: 'b2' }]);
+    expect(await kept(db)).toEqual([...seen, { key: 'c' }]);
+  });
+
+  test('one of them that fails undoes the transaction, which tells why, whatever came behind', async () => {
+    const duplicate = { code: '23505' };
+    const failing = async (more: (tx: Queryable) => Promise<unknown>) =>
+      transaction(db, async (tx) => {
+        await tx.query(insert('a'));
+        await tx.send(insert('a'));
+        await more(tx);
+      });
+    await expect(failing(async () => {})).rejects.toMatchObject(duplicate);
+    await expect(failing((tx) => tx.send(insert('b')))).rejects.toMatchObject(duplicate);
+    await expect(failing((tx) => tx.query(insert('b')))).rejects.toMatchObject(duplicate);
+    expect(await kept(db)).toEqual([]);
+    await transaction(db, (tx) => tx.send(insert('b')));
+    expect(await kept(db)).toEqual([{ key: 'b' }]);
+  });
+
+  test('what was sent along with the beginning of a transaction fails with it, and nothing is changed outside of one', async () => {
+    const texts: string[] = [];
+    const failing = db.inTransaction('select 1 / 0', async (tx) => {
+      await tx.query({ text: 'select 1', readsOnly: true }).finally(() => texts.push('read'));
+      await tx.query(insert('a'));
+    });
+    await expect(failing).rejects.toMatchObject({ code: '22012' });
+    await expect(db.inTransaction('select 1 / 0', (tx) => tx.query(insert('a')))).rejects.toMatchObject({
+      code: '22012',
+    });
+    await expect(db.inTransaction('select 1 / 0', (tx) => tx.send(insert('a')))).rejects.toMatchObject({
+      code: '22012',
+    });
+    expect(texts).toEqual(['read']);
+    expect(await kept(db)).toEqual([]);
+  });
 });

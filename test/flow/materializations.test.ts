@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { transaction } from '../../src/db/transaction.ts';
 import type { Assignment } from '../../src/dispatch/types.ts';
 import { createRead } from '../../src/read/read.ts';
 import { materialize } from '../../src/result/materialize.sql.ts';
@@ -235,16 +236,15 @@ test('a group of results takes as many locks for what it made as Postgres reckon
     attemptId,
     materializations: [{ assetKey: 'embedding', partition: null, metadata: null }],
   }));
-  const client = new pg.Client({ connectionString: plane.database.url });
-  await client.connect();
-  await client.query('begin');
-  await materialize(client, produced);
-  const { rows } = await client.query<{ locks: number }>(
-    `select count(*)::int as locks from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()`,
-  );
-  await client.query('rollback');
-  await client.end();
+  const text = `select count(*)::int as locks from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()`;
+  let locks = 0;
+  const rolledBack = transaction(plane.database.db, async (tx) => {
+    await materialize(tx, produced);
+    locks = (await tx.query<{ locks: number }>({ text })).rows[0]?.locks ?? 0;
+    throw new Error('rolled back');
+  });
+  await expect(rolledBack).rejects.toThrow('rolled back');
   expect(produced).toHaveLength(ids.length);
-  expect(rows[0]?.locks).toBeGreaterThan(0);
-  expect(rows[0]?.locks).toBeLessThanOrEqual(64);
+  expect(locks).toBeGreaterThan(0);
+  expect(locks).toBeLessThanOrEqual(64);
 });

@@ -43,6 +43,10 @@ async function record(
         statements.push(statement.name);
         return tx.query(statement);
       },
+      send: (statement) => {
+        statements.push(statement.name);
+        return tx.send(statement);
+      },
     };
     const before = await payloadReads(tx);
     const made = await recordEndings(noted, endings, heard);
