@@ -1,3 +1,4 @@
+import { cell, type JsonColumns, jsonColumns } from '../db/json-columns.ts';
 import type { Queryable } from '../db/pool.ts';
 import type { RunStatus } from '../domain/status.ts';
 
@@ -14,14 +15,23 @@ export interface LockedRun {
   cancelRequested: boolean;
 }
 
-// In id order, so that two groups with the same runs never wait for each other in a circle. The rows come as one JSON
-// document, which is read faster than as many rows.
+const columns: Readonly<Record<keyof LockedRun, string>> = {
+  id: 'x.id',
+  status: 'x.status',
+  openTasks: 'x.open_tasks',
+  blockedTasks: 'x.blocked_tasks',
+  totalTasks: 'x.total_tasks',
+  hasSpawned: 'x.has_spawned',
+  sequence: 'x.sequence',
+  cancelRequested: 'x.cancel_requested_at is not null',
+};
+
+// In id order, so that two groups with the same runs never wait for each other in a circle. Of no run there is no row.
 const lockRuns = (ids: string): string => `
-select json_agg(x) as runs from (
-select r.id, r.status, r.open_tasks as "openTasks", r.blocked_tasks as "blockedTasks", r.total_tasks as "totalTasks", r.has_spawned as "hasSpawned", r.sequence,
-       r.cancel_requested_at is not null as "cancelRequested"
+select json_build_object(${jsonColumns(columns)}) as runs from (
+select r.id, r.status, r.open_tasks, r.blocked_tasks, r.total_tasks, r.has_spawned, r.sequence, r.cancel_requested_at
   from runplane.runs r where r.id = any(${ids})
- order by r.id for no key update) x`;
+ order by r.id for no key update) x having count(*) > 0`;
 
 const ofAttemptsSql = lockRuns(`array(
    select l.run_id from runplane.leases l where l.attempt_id = any($1)
@@ -35,8 +45,28 @@ async function lock(
   text: string,
   ids: readonly string[],
 ): Promise<Map<string, LockedRun>> {
-  const { rows } = await tx.query<{ runs: LockedRun[] | null }>({ name, text, values: [ids], readsOnly: true });
-  return new Map(rows[0]?.runs?.map((run) => [run.id, run]));
+  const { rows } = await tx.query<{ runs: JsonColumns<LockedRun> }>({
+    name,
+    text,
+    values: [ids],
+    readsOnly: true,
+  });
+  const locked = new Map<string, LockedRun>();
+  for (const { runs } of rows) {
+    for (const [i, id] of runs.id.entries()) {
+      locked.set(id, {
+        id,
+        status: cell(runs.status, i),
+        openTasks: cell(runs.openTasks, i),
+        blockedTasks: cell(runs.blockedTasks, i),
+        totalTasks: cell(runs.totalTasks, i),
+        hasSpawned: cell(runs.hasSpawned, i),
+        sequence: cell(runs.sequence, i),
+        cancelRequested: cell(runs.cancelRequested, i),
+      });
+    }
+  }
+  return locked;
 }
 
 /** Locks the runs of attempts: every change of a task but its claim happens under its run's lock. */

@@ -1,3 +1,4 @@
+import { cell, type JsonColumns, jsonColumns } from '../db/json-columns.ts';
 import type { Queryable } from '../db/pool.ts';
 import { groupBy } from '../domain/group-by.ts';
 import { type AttemptHistory, defaultRetryPolicy, type RetryPolicy } from '../domain/retry-policy.ts';
@@ -29,30 +30,45 @@ export interface AttemptRow {
   runId: string;
 }
 
-const columns = `
-t.id as "taskId", t.state as task, t.step, t.agent_id as "agentId", t.serial_key as "serialKey", t.optional, t.run_id as "runId"`;
-
-// Rows for hundreds of attempts come as one JSON document, which is read faster than as many rows, and each column of
-// each row costs. What only matters to an attempt that did not complete is read for those only. Leases and agents are
-// looked up one by one and not joined: no plan can go through all leases, nor begin with the agent.
-const readLeasedSql = `
-with now as materialized (select runplane.clock() as at)
-select json_agg(x) as attempts from (
-select l.attempt_id as "attemptId", l.number, l.sequence, ${columns},
-       case when l.attempt_id = any($2) then json_build_object(
+const ofTask = {
+  taskId: 't.id',
+  task: 't.state',
+  step: 't.step',
+  agentId: 't.agent_id',
+  serialKey: 't.serial_key',
+  optional: 't.optional',
+  runId: 't.run_id',
+};
+const leasedColumns: Readonly<Record<keyof LeasedAttempt, string>> = {
+  attemptId: 'l.attempt_id',
+  number: 'l.number',
+  sequence: 'l.sequence',
+  ...ofTask,
+  unfinished: `case when l.attempt_id = any($2) then json_build_object(
          'cancelRequested', l.cancel_deadline is not null,
          'leaseExpired', coalesce(l.expires_at < now.at or l.cancel_deadline < now.at, false),
          'timedOut', coalesce(l.timeout_at <= now.at, false),
          'maxAttempts', t.max_attempts,
          'attemptsForgiven', t.attempts_forgiven,
-         'retryPolicy', (select ag.retry_policy from runplane.agents ag where ag.id = l.agent_id)) end as unfinished
+         'retryPolicy', (select ag.retry_policy from runplane.agents ag where ag.id = l.agent_id)) end`,
+};
+
+// What only matters to an attempt that did not complete is read for those only. Leases and agents are looked up one by
+// one and not joined: no plan can go through all leases, nor begin with the agent.
+const readLeasedSql = `
+with now as materialized (select runplane.clock() as at)
+select json_build_object(${jsonColumns(leasedColumns)}) as attempts
   from now cross join unnest($1::uuid[]) given(id)
   cross join lateral (select s.* from runplane.leases s where s.attempt_id = given.id offset 0) l
-  join runplane.tasks t on t.id = l.task_id) x`;
+  join runplane.tasks t on t.id = l.task_id
+having count(*) > 0`;
 
 const readEndedSql = `
 select a.id as "attemptId", a.status as attempt, a.result_digest as "reportedDigest", a.number, t.sequence,
-       exists (select from runplane.leases x where x.task_id = t.id offset 0) as leased, ${columns}
+       exists (select from runplane.leases x where x.task_id = t.id offset 0) as leased,
+       ${Object.entries(ofTask)
+         .map(([name, column]) => `${column} as "${name}"`)
+         .join(', ')}
   from runplane.attempts a join runplane.tasks t on t.id = a.task_id
  where a.id = any($1)`;
 
@@ -84,14 +100,16 @@ export async function readAttempts(
   attemptIds: readonly string[],
   mayBeRepeated: readonly string[],
 ): Promise<AttemptRow[]> {
-  const { rows } = await tx.query<{ attempts: LeasedAttempt[] | null }>({
+  const { rows } = await tx.query<{ attempts: JsonColumns<LeasedAttempt> }>({
     name: 'read-leased-attempts',
     text: readLeasedSql,
     values: [attemptIds, mayBeRepeated],
     readsOnly: true,
   });
-  const attempts = (rows[0]?.attempts ?? []).map((row) =>
-    attemptRow(row, 'RUNNING', null, true, row.unfinished),
+  const attempts = rows.flatMap(({ attempts: columns }) =>
+    columns.attemptId.map((_, i) =>
+      attemptRow(identityOf(columns, i), 'RUNNING', null, true, cell(columns.unfinished, i)),
+    ),
   );
   if (attempts.length === attemptIds.length) return attempts;
   const known = new Set(attempts.map(({ attemptId }) => attemptId));
@@ -104,6 +122,19 @@ export async function readAttempts(
     attempts.push(attemptRow(row, row.attempt, row.reportedDigest, row.leased, null));
   return attempts;
 }
+
+const identityOf = (columns: JsonColumns<Identity>, i: number): Identity => ({
+  attemptId: cell(columns.attemptId, i),
+  number: cell(columns.number, i),
+  sequence: cell(columns.sequence, i),
+  taskId: cell(columns.taskId, i),
+  task: cell(columns.task, i),
+  step: cell(columns.step, i),
+  agentId: cell(columns.agentId, i),
+  serialKey: cell(columns.serialKey, i),
+  optional: cell(columns.optional, i),
+  runId: cell(columns.runId, i),
+});
 
 /** Field by field, so that all rows have one shape and none is copied as a whole. */
 function attemptRow(

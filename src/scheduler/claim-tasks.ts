@@ -66,13 +66,13 @@ const columns: Readonly<Record<keyof ClaimedTask, string>> = {
   traceContext: `encode(trace_context, 'hex')`,
 };
 const claimSql = `
-select case when count(*) > 0 then json_build_object(${jsonColumns(columns)}) end as tasks
-  from runplane.claim_tasks($1, $2, $3, $4, $5, $6)`;
+select json_build_object(${jsonColumns(columns)}) as tasks
+  from runplane.claim_tasks($1, $2, $3, $4, $5, $6) having count(*) > 0`;
 
 /** Claims the best tasks of these agents, at most limit, never above a concurrency limit over all replicas. */
 export async function claimTasks(db: Database, request: ClaimRequest): Promise<ClaimedTask[]> {
   const attemptIds = Array.from({ length: request.limit }, newUuid);
-  const { rows } = await statement<{ tasks: JsonColumns<ClaimedTask> | null }>(db, {
+  const { rows } = await statement<{ tasks: JsonColumns<ClaimedTask> }>(db, {
     name: 'claim-tasks',
     text: claimSql,
     values: [
