@@ -337,11 +337,7 @@ BEGIN
        WHERE a.id = ANY (p_agents) AND NOT a.paused AND NOT q.paused),
     heads AS MATERIALIZED (
       SELECT l.*, w.waits, row_number() OVER (ORDER BY l.agent_id)::integer AS agent, row_number() OVER best AS n,
-             h.priority_key AS first_key, h.turn AS first_turn, h.rank AS first_rank,
-             -- Where so many agents have work, a task behind that many first ones is not among the best.
-             coalesce(nth_value(h.priority_key, p_limit + v_ahead) OVER best, 32767::smallint) AS last_key,
-             coalesce(nth_value(h.turn, p_limit + v_ahead) OVER best, 9223372036854775807) AS last_turn,
-             coalesce(nth_value(h.rank, p_limit + v_ahead) OVER best, 9223372036854775807) AS last_rank
+             count(*) OVER best AS agents, h.priority_key AS first_key, h.turn AS first_turn, h.rank AS first_rank
         FROM lanes l CROSS JOIN LATERAL runplane.ready_head(l.agent_id) h
         CROSS JOIN LATERAL (
           SELECT (h.priority_key >= l.slack_key AND array_position(v_head, h.task_id) IS NULL AND y.need > l.slack OR y.need > l.tokens) IS TRUE AS waits
@@ -350,11 +346,25 @@ BEGIN
       WINDOW best AS (PARTITION BY l.queue_id, w.waits ORDER BY h.priority_key, h.turn, h.rank ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)),
     -- Queue by queue, so that only the best are sorted: of many agents the offers together are many times as many.
     offers AS (
-      SELECT o.* FROM (SELECT DISTINCT h.queue_id, h.waits FROM heads h) q CROSS JOIN LATERAL (
+      SELECT o.* FROM (
+        SELECT DISTINCT h.queue_id, h.waits, (p_limit + v_ahead + h.agents - 1) / h.agents AS depth FROM heads h) q
+        -- So many agents that each may run so many have enough before this one: what comes after it is not among the best.
+        LEFT JOIN LATERAL (
+          SELECT d.priority_key, d.turn, d.rank FROM heads h CROSS JOIN LATERAL (
+            SELECT h.first_key AS priority_key, h.first_turn AS turn, h.first_rank AS rank WHERE q.depth = 1
+            UNION ALL
+            (SELECT r.priority_key, r.turn, r.rank FROM runplane.ready_tasks r
+              WHERE q.depth > 1 AND least(h.room, p_limit - h.n + 1) >= q.depth AND r.agent_id = h.agent_id
+                AND (r.priority_key, r.turn, r.rank) >= (h.first_key, h.first_turn, h.first_rank)
+              ORDER BY r.priority_key, r.turn, r.rank LIMIT 1 OFFSET q.depth - 1)) d
+           WHERE h.queue_id = q.queue_id AND h.waits = q.waits
+           ORDER BY d.priority_key, d.turn, d.rank LIMIT 1 OFFSET (p_limit + v_ahead - 1) / q.depth) last ON true
+       CROSS JOIN LATERAL (
         SELECT h.agent, h.queue_id, h.weight, h.budgeted, h.tokens, h.slack, h.slack_key, c.*
           FROM heads h CROSS JOIN LATERAL (
             SELECT r.ctid AS place, r.priority_key, r.turn, r.rank, r.task_id, r.run_id FROM runplane.ready_tasks r
-             WHERE r.agent_id = h.agent_id AND (r.priority_key, r.turn, r.rank) <= (h.last_key, h.last_turn, h.last_rank)
+             WHERE r.agent_id = h.agent_id AND (r.priority_key, r.turn, r.rank) <= (
+                     coalesce(last.priority_key, 32767::smallint), coalesce(last.turn, 9223372036854775807), coalesce(last.rank, 9223372036854775807))
                -- Before the first one are only dead rows, as many as claims have left since the oldest snapshot.
                AND (r.priority_key, r.turn, r.rank) >= (h.first_key, h.first_turn, h.first_rank)
              ORDER BY r.priority_key, r.turn, r.rank
