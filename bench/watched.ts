@@ -5,7 +5,7 @@ import { readConfig } from '../src/config.ts';
 import { answer, compareAll, measureOptions, type Place, rounds } from './support/compare.ts';
 import { prepareProduct, silent } from './support/product.ts';
 import { createDatabase, settle } from './support/server.ts';
-import { startWatchers, type WatchOptions } from './support/watchers.ts';
+import { startWatchers } from './support/watchers.ts';
 
 /** Jobs are launched and worked off by one process, while it tells everything that becomes of them to streams. */
 interface WatchedOptions extends Place {
@@ -18,17 +18,24 @@ const changesOfTask = 3;
 const streams = 100;
 const batch = 500;
 
-const changes =
-  '{ cursor caughtUp changes { id sequence at taskId runId job step agent fromStatus toStatus } }';
+const all = '{ cursor caughtUp changes { id sequence at taskId runId job step agent fromStatus toStatus } }';
+const ofCorrelation = (id: string): string =>
+  `subscription { taskStatusChanged(filter: { correlationId: "${id}-{n}" }) ${all} }`;
+const everything = `subscription { taskStatusChanged ${all} }`;
+/** Who watches, and how many of the jobs each change is told of, all streams together. */
 const watching = {
   nobody: null,
-  shares: {
-    streams,
-    query: `subscription { taskStatusChanged(filter: { correlationId: "share-{n}" }) ${changes} }`,
-    told: 1,
-  },
-  everything: { streams: 10, query: `subscription { taskStatusChanged ${changes} }`, told: 10 },
+  own: { streams, query: ofCorrelation('own'), told: () => streams },
+  page: { streams: 1, query: everything, told: (jobs: number) => jobs },
+  shares: { streams, query: ofCorrelation('share'), told: (jobs: number) => jobs - streams },
+  everything: { streams: 10, query: everything, told: (jobs: number) => jobs * 10 },
 } as const;
+
+/** The first of each part of the jobs is followed by who follows one; the others belong to shares of all. */
+const correlationId = (job: number, jobs: number): string => {
+  const part = jobs / streams;
+  return job % part === 0 ? `own-${job / part}` : `share-${job % streams}`;
+};
 
 async function measure({ server, database, watched, jobs }: WatchedOptions): Promise<void> {
   const url = await createDatabase(server, database);
@@ -41,16 +48,15 @@ async function measure({ server, database, watched, jobs }: WatchedOptions): Pro
     onProgress: () => {},
   });
   const how = watching[watched];
-  const options = (
-    query: string,
-    told: number,
-  ): Pick<WatchOptions, 'url' | 'query' | 'marker' | 'round'> => ({
-    url: `${app.url}/graphql`,
-    query,
-    marker: '"id":"chg_',
-    round: jobs * changesOfTask * told,
-  });
-  const watchers = how && (await startWatchers({ ...options(how.query, how.told), streams: how.streams }));
+  const watchers =
+    how &&
+    (await startWatchers({
+      url: `${app.url}/graphql`,
+      query: how.query,
+      marker: '"id":"chg_',
+      round: how.told(jobs) * changesOfTask,
+      streams: how.streams,
+    }));
 
   const cpu = process.cpuUsage();
   const start = performance.now();
@@ -58,7 +64,7 @@ async function measure({ server, database, watched, jobs }: WatchedOptions): Pro
     const runs = Array.from({ length: Math.min(batch, jobs - first) }, (_, i) => ({
       job: 'noop',
       config: {},
-      correlationId: `share-${(first + i) % streams}`,
+      correlationId: correlationId(first + i, jobs),
     }));
     const outcomes = await app.services.intake.launchRuns(runs);
     if (outcomes.some(({ kind }) => kind !== 'LaunchRunSuccess'))
@@ -86,9 +92,11 @@ async function main(): Promise<void> {
   const given = measureOptions<WatchedOptions>();
   if (given) return measure(given);
   const jobs = Number(process.env.BENCH_JOBS ?? 20_000);
-  const subjects = (['nobody', 'shares', 'everything'] as const).map((watched) => {
+  const subjects = (['nobody', 'own', 'page', 'shares', 'everything'] as const).map((watched) => {
     const labels = {
       nobody: 'nobody watches',
+      own: `${streams} streams, each of one run`,
+      page: 'one stream of everything',
       shares: `${streams} streams, each of its share of the runs`,
       everything: `${watching.everything.streams} streams of everything`,
     };

@@ -699,7 +699,7 @@ ALTER TABLE "runplane"."awaited_inputs" ADD CONSTRAINT "awaited_inputs_materiali
 ALTER TABLE "runplane"."materialization_inputs" ADD CONSTRAINT "materialization_inputs_materialization_id_materializations_id_fk" FOREIGN KEY ("materialization_id") REFERENCES "runplane"."materializations"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "runplane"."materialization_inputs" ADD CONSTRAINT "materialization_inputs_input_id_materializations_id_fk" FOREIGN KEY ("input_id") REFERENCES "runplane"."materializations"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "runplane"."materializations" ADD CONSTRAINT "materializations_asset_id_assets_id_fk" FOREIGN KEY ("asset_id") REFERENCES "runplane"."assets"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-CREATE INDEX "attempt_events_by_task" ON "runplane"."attempt_events" USING btree ("task_id","xid","id");--> statement-breakpoint
+CREATE INDEX "attempt_events_by_task" ON "runplane"."attempt_events" USING btree ("task_id","xid","id") WHERE "runplane"."attempt_events"."task_id" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "agent_throttles_by_throttle" ON "runplane"."agent_throttles" USING btree ("throttle_id","agent_id");--> statement-breakpoint
 CREATE INDEX "ingest_incidents_by_stream" ON "runplane"."ingest_incidents" USING btree ("stream","consumer","id");--> statement-breakpoint
 CREATE INDEX "ingest_incidents_by_event" ON "runplane"."ingest_incidents" USING btree ("event_id") WHERE "runplane"."ingest_incidents"."event_id" is not null;--> statement-breakpoint
@@ -713,7 +713,7 @@ CREATE INDEX "leases_by_agent" ON "runplane"."leases" USING btree ("agent_id","c
 CREATE INDEX "leases_by_claim" ON "runplane"."leases" USING btree ("worker_id","claim_key") WHERE "runplane"."leases"."claim_key" is not null;--> statement-breakpoint
 CREATE INDEX "awaited_inputs_by_materialization" ON "runplane"."awaited_inputs" USING btree ("materialization_id");--> statement-breakpoint
 CREATE INDEX "materialization_inputs_by_input" ON "runplane"."materialization_inputs" USING btree ("input_id");--> statement-breakpoint
-CREATE INDEX "materializations_by_correlation" ON "runplane"."materializations" USING btree ("correlation_id","asset_id","id");--> statement-breakpoint
+CREATE INDEX "materializations_by_correlation" ON "runplane"."materializations" USING btree ("correlation_id","asset_id","id") WHERE "runplane"."materializations"."correlation_id" is not null;--> statement-breakpoint
 CREATE INDEX "materializations_by_task" ON "runplane"."materializations" USING btree ("task_id");--> statement-breakpoint
 CREATE UNIQUE INDEX "usage_by_response" ON "runplane"."usage" USING btree ("response_id") WHERE "runplane"."usage"."response_id" is not null;--> statement-breakpoint
 CREATE INDEX "usage_by_task" ON "runplane"."usage" USING btree ("task_id");--> statement-breakpoint
@@ -728,5 +728,5 @@ CREATE INDEX "idempotency_records_debounced" ON "runplane"."idempotency_records"
 CREATE INDEX "runs_by_correlation" ON "runplane"."runs" USING btree ("correlation_id");--> statement-breakpoint
 CREATE INDEX "runs_by_parent" ON "runplane"."runs" USING btree ("parent_run_id") WHERE "runplane"."runs"."parent_run_id" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "runs_by_event_and_route" ON "runplane"."runs" USING btree ("event_id","route") WHERE "runplane"."runs"."event_id" is not null;--> statement-breakpoint
-CREATE INDEX "tasks_by_run" ON "runplane"."tasks" USING btree ("run_id","id");--> statement-breakpoint
+CREATE INDEX "tasks_by_run" ON "runplane"."tasks" USING btree ("run_id","id") WHERE "runplane"."tasks"."run_id" is not null;--> statement-breakpoint
 CREATE INDEX "tasks_by_parent" ON "runplane"."tasks" USING btree ("parent_task_id","id") WHERE "runplane"."tasks"."parent_task_id" is not null;

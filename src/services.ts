@@ -7,7 +7,7 @@ import { createChangeLog } from './changelog/change-log.ts';
 import { HorizonWatch } from './changelog/horizon-watch.ts';
 import { keysOfChange, keysOfEvent } from './changelog/interest.ts';
 import { LogReader } from './changelog/log-reader.ts';
-import { readSince } from './changelog/read-changes.sql.ts';
+import { type ChangeScope, type LoggedChange, readSince } from './changelog/read-changes.sql.ts';
 import { Signal, type SignalTimes } from './changelog/signal.ts';
 import type { ChangeLog } from './changelog/types.ts';
 import { type AuthenticationOptions, CredentialStore } from './credentials/credentials.ts';
@@ -105,9 +105,9 @@ export async function startServices(options: ServicesOptions): Promise<Services>
   const onError = (error: unknown, duty: string, of: object = {}): void =>
     log.error({ error: String(error), duty, ...of }, 'a background duty failed and is repeated');
 
-  const reader = new LogReader({
+  const reader = new LogReader<LoggedChange, ChangeScope>({
     db,
-    readSince: (snapshot) => readSince(db, snapshot),
+    readSince: (snapshot, scopes) => readSince(db, snapshot, scopes),
     keysOf: keysOfChange,
     onSignal: (listener) => signal.onChange(listener),
     onError: (error) => onError(error, 'change log reader'),

@@ -5,13 +5,14 @@ import type { Changes } from './types.ts';
 /** What one read of the log found for all who ask for the same: selected and measured once, and told as one message. */
 export class Batch<Change> {
   readonly changes: readonly Change[];
+  /** About, of what is kept. */
   readonly bytes: number;
   #message: Changes<Change> | null = null;
   #position: Position | null = null;
 
-  constructor(changes: readonly Change[]) {
+  constructor(changes: readonly Change[], bytesOf: (change: Change) => number) {
     this.changes = changes;
-    this.bytes = changes.reduce((sum, change) => sum + JSON.stringify(change).length, 0);
+    this.bytes = changes.reduce((sum, change) => sum + bytesOf(change), 0);
   }
 
   /** The message of exactly this batch: the same object for all whose position is the same after it. */
@@ -27,13 +28,14 @@ export class Batch<Change> {
 /** Batches by the list of entries that they were made from, which all who ask for the same are given. */
 const batches = new WeakMap<readonly unknown[], Batch<unknown>>();
 
-export function batchOf<Entry, Change>(
+export function batchOf<Entry, Change extends Entry>(
   entries: readonly Entry[],
-  select: (entry: Entry) => Change | null,
+  select: (entry: Entry) => entry is Change,
+  bytesOf: (change: Change) => number,
 ): Batch<Change> {
   const known = batches.get(entries) as Batch<Change> | undefined;
   if (known) return known;
-  const batch = new Batch(entries.flatMap((entry) => select(entry) ?? []));
+  const batch = new Batch(entries.filter(select), bytesOf);
   batches.set(entries, batch);
   return batch;
 }

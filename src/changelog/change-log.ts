@@ -5,22 +5,22 @@ import { type EventScope, type LoggedEvent, readEventPage } from './attempt-even
 import { ScopeEnd } from './attempt-events/scope-end.ts';
 import { readChangePage } from './change-page.ts';
 import { encodeCursor, type Position } from './cursor.ts';
-import { matchesRun, matchesTask } from './filters.ts';
+import { type LoggedRunChange, type LoggedTaskChange, runMatcher, taskMatcher } from './filters.ts';
 import { interestInEvents, interestInRuns, interestInTasks, scopeOfRuns, scopeOfTasks } from './interest.ts';
 import type { LogReader } from './log-reader.ts';
 import { LongPolls } from './long-polls.ts';
-import { type LoggedChange, type LogScope, readPage } from './read-changes.sql.ts';
+import { type ChangeScope, type LoggedChange, type LogScope, readPage } from './read-changes.sql.ts';
 import { horizonOf, readSnapshot } from './snapshot.ts';
 import { RunsEnd } from './stream-end.ts';
 import { Subscription } from './subscription.ts';
-import type { AttemptEvent, ChangeLog, RunChange, TaskChange } from './types.ts';
+import type { ChangeLog } from './types.ts';
 
 /** Entries of the backlog that a stream reads together. */
 const streamPage = 200;
 
 export interface ChangeLogOptions {
   db: Database;
-  reader: LogReader<LoggedChange>;
+  reader: LogReader<LoggedChange, ChangeScope>;
   eventReader: LogReader<LoggedEvent, EventScope>;
   epoch: string;
 }
@@ -32,57 +32,47 @@ export function createChangeLog({ db, reader, eventReader, epoch }: ChangeLogOpt
 } {
   const polls = new LongPolls();
   const log = { db, reader, epoch };
-  const stream = {
-    reader,
-    epoch,
-    scope: null,
-  };
+  const stream = { reader, epoch, bytesOf: bytesOfChange };
   const pagesOf = (scope: LogScope) => (after: Position, snapshot: string) =>
     readPage(db, after, snapshot, streamPage, scope);
   return {
     currentCursor: async () => encodeCursor(epoch, { xid: horizonOf(await readSnapshot(db)), id: 0 }),
     taskChanges: (filter, after) =>
-      new Subscription({
+      new Subscription<LoggedChange, LoggedTaskChange, ChangeScope>({
         ...stream,
         after,
         interest: interestInTasks(filter),
         readPage: pagesOf(scopeOfTasks(filter)),
-        select: (change) => (matchesTask(filter, change) ? toTaskChange(change) : null),
+        select: taskMatcher(filter),
         end: filter.runIds ? new RunsEnd(db, filter.runIds) : null,
       }),
     runChanges: (filter, after) =>
-      new Subscription({
+      new Subscription<LoggedChange, LoggedRunChange, ChangeScope>({
         ...stream,
         after,
         interest: interestInRuns(filter),
         readPage: pagesOf(scopeOfRuns(filter)),
-        select: (change) => (matchesRun(filter, change) ? toRunChange(change) : null),
+        select: runMatcher(filter),
         end: filter.ids ? new RunsEnd(db, filter.ids) : null,
       }),
     taskChangePage: (filter, { waitMs, clientGone, ...page }) => {
-      const matches = (change: LoggedChange): boolean => matchesTask(filter, change);
-      const interest = interestInTasks(filter);
-      return polls.run(waitMs, clientGone, (end) =>
-        readChangePage({ ...log, ...page, interest, matches, toChange: toTaskChange }, end),
-      );
+      const asked = { interest: interestInTasks(filter), matches: taskMatcher(filter) } as const;
+      return polls.run(waitMs, clientGone, (end) => readChangePage({ ...log, ...page, ...asked }, end));
     },
     runChangePage: (filter, { waitMs, clientGone, ...page }) => {
-      const matches = (change: LoggedChange): boolean => matchesRun(filter, change);
-      const interest = interestInRuns(filter);
-      return polls.run(waitMs, clientGone, (end) =>
-        readChangePage({ ...log, ...page, interest, matches, toChange: toRunChange }, end),
-      );
+      const asked = { interest: interestInRuns(filter), matches: runMatcher(filter) } as const;
+      return polls.run(waitMs, clientGone, (end) => readChangePage({ ...log, ...page, ...asked }, end));
     },
     attemptEvents: async (of, after) => {
       const scope = (await findScope(db, of)) ?? nowhere;
-      return new Subscription<LoggedEvent, AttemptEvent, EventScope>({
+      return new Subscription<LoggedEvent, LoggedEvent, EventScope>({
         reader: eventReader,
-        scope,
         interest: interestInEvents(scope),
         readPage: (position, snapshot) => readEventPage(db, scope, position, snapshot),
         epoch,
         after,
-        select: (event) => (isOf(scope, event) ? event : null),
+        select: (event): event is LoggedEvent => isOf(scope, event),
+        bytesOf: ({ bytes }) => bytes + fixedBytes,
         end: new ScopeEnd(db, reader, scope),
       });
     },
@@ -93,6 +83,11 @@ export function createChangeLog({ db, reader, eventReader, epoch }: ChangeLogOpt
   };
 }
 
+/** About what an entry takes beside what is of any length. */
+const fixedBytes = 400;
+const bytesOfChange = ({ job, step, agent, reason }: LoggedChange): number =>
+  fixedBytes + job.length + (step?.length ?? 0) + (agent?.length ?? 0) + (reason?.length ?? 0);
+
 /** Nothing happens there, and it is over. */
 const nowhere: EventScope = { runId: nilUuid, taskId: null, attemptId: null };
 
@@ -102,31 +97,3 @@ const isOf = ({ runId, taskId, attemptId }: EventScope, event: LoggedEvent): boo
       ? event.runId === runId
       : event.taskId === taskId
     : event.attemptId === attemptId;
-
-const toTaskChange = (change: LoggedChange): TaskChange => ({
-  id: change.id,
-  sequence: change.sequence,
-  at: change.at,
-  taskId: change.taskId ?? '',
-  runId: change.runId,
-  job: change.job,
-  step: change.step ?? '',
-  agent: change.agent ?? '',
-  attemptId: change.attemptId,
-  attemptNumber: change.attemptNumber,
-  fromStatus: change.fromStatus as TaskChange['fromStatus'],
-  toStatus: change.toStatus as TaskChange['toStatus'],
-  errorCode: change.errorCode,
-  reason: change.reason,
-});
-
-const toRunChange = (change: LoggedChange): RunChange => ({
-  id: change.id,
-  sequence: change.sequence,
-  at: change.at,
-  runId: change.runId,
-  job: change.job,
-  fromStatus: change.fromStatus as RunChange['fromStatus'],
-  toStatus: change.toStatus as RunChange['toStatus'],
-  reason: change.reason,
-});

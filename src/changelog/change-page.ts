@@ -11,20 +11,19 @@ import {
 } from './cursor.ts';
 import type { Interest } from './interest.ts';
 import type { LiveSubscriber, LogReader } from './log-reader.ts';
-import { type LoggedChange, readPage } from './read-changes.sql.ts';
+import { type ChangeScope, type LoggedChange, readPage } from './read-changes.sql.ts';
 import { endOf, horizonOf, openIn } from './snapshot.ts';
 import type { Changes } from './types.ts';
 
 export interface ChangePageOptions<Change> {
   db: Database;
-  reader: LogReader<LoggedChange>;
+  reader: LogReader<LoggedChange, ChangeScope>;
   epoch: string;
   /** Null: from the oldest change that is kept. */
   after: string | null;
   first: number;
-  interest: Interest;
-  matches: (change: LoggedChange) => boolean;
-  toChange: (change: LoggedChange) => Change;
+  interest: Interest<ChangeScope>;
+  matches: (change: LoggedChange) => change is LoggedChange & Change;
 }
 
 /** Entries that are read together, and those that one question looks at: a rare match is searched for over several. */
@@ -45,15 +44,14 @@ export async function readChangePage<Change>(
   let position = given ?? logStart;
   for (;;) {
     const arrival = new Arrival(matches);
-    const snapshot = await reader.join(arrival, null, options.interest);
+    const snapshot = await reader.join(arrival, options.interest);
     try {
       if (given === null) throw expired(epoch, snapshot, 'of another database (or of before a restore)');
       if (position.xid > endOf(snapshot)) throw expired(epoch, snapshot, 'ahead of this database');
       const found = await readFrom(options, position, snapshot);
       position = found.position;
       if (found.changes.length > 0 || !found.through || end.aborted) {
-        const changes = found.changes.map(options.toChange);
-        return { cursor: encodeCursor(epoch, position), caughtUp: found.through, changes };
+        return { cursor: encodeCursor(epoch, position), caughtUp: found.through, changes: found.changes };
       }
       await arrival.there(end);
     } finally {
@@ -62,8 +60,8 @@ export async function readChangePage<Change>(
   }
 }
 
-interface Found {
-  changes: LoggedChange[];
+interface Found<Change> {
+  changes: (LoggedChange & Change)[];
   position: Position;
   through: boolean;
 }
@@ -72,15 +70,15 @@ async function readFrom<Change>(
   { db, epoch, after, first, matches }: ChangePageOptions<Change>,
   start: Position,
   snapshot: string,
-): Promise<Found> {
+): Promise<Found<Change>> {
   // By number: what is pulled in front of a page comes again with its own.
-  const found = new Map<number, LoggedChange>();
+  const found = new Map<number, LoggedChange & Change>();
   let position = start;
   for (let looked = 0; looked < lookedAt && found.size < first; looked += readAtOnce) {
     const page = await readPage(db, position, snapshot, readAtOnce);
     if (after !== null && isBefore(deliveredTo(position), page.deletedTo))
       throw expired(epoch, snapshot, 'older than what is kept');
-    const matching = page.entries.filter((change) => matches(change) && !found.has(change.number));
+    const matching = page.entries.filter(matches).filter(({ number }) => !found.has(number));
     const part = firstOf(matching, first - found.size, page.last);
     for (const change of part.changes) found.set(change.number, change);
     if (part.cutAt === null && (!page.full || page.last === null)) {
@@ -97,11 +95,11 @@ async function readFrom<Change>(
  * order given. cutAt null: all of them. What was pulled in front of the page lies beyond its last place, and so cannot
  * be where it is cut.
  */
-function firstOf(
-  changes: readonly LoggedChange[],
+function firstOf<Change extends LoggedChange>(
+  changes: readonly Change[],
   limit: number,
   last: Position | null,
-): { changes: readonly LoggedChange[]; cutAt: Position | null } {
+): { changes: readonly Change[]; cutAt: Position | null } {
   const places = changes
     .map(placeOf)
     .filter((place) => last === null || !isBefore(last, place))

@@ -1,48 +1,79 @@
 import type { LoggedChange } from './read-changes.sql.ts';
-import type { LabelFilter, RunChangeFilter, TaskChangeFilter } from './types.ts';
+import type { LabelFilter, RunChange, RunChangeFilter, TaskChange, TaskChangeFilter } from './types.ts';
 
+export type LoggedTaskChange = LoggedChange & TaskChange;
+export type LoggedRunChange = LoggedChange & RunChange;
+
+type Check = (change: LoggedChange) => boolean;
 type List = readonly string[] | null | undefined;
 
-const allows = (list: List, value: string | null): boolean =>
-  list === null || list === undefined || (value !== null && list.includes(value));
+const isIn = (list: List, valueOf: (change: LoggedChange) => string | null): Check[] => {
+  if (list === null || list === undefined) return [];
+  const allowed = new Set<string | null>(list);
+  return [(change) => allowed.has(valueOf(change))];
+};
 
-const hasLabel = (labels: Record<string, string>, { key, values }: LabelFilter): boolean =>
-  Object.hasOwn(labels, key) && allows(values, labels[key] ?? null);
+const hasLabel =
+  ({ key, values }: LabelFilter): Check =>
+  ({ labels }) => {
+    const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
+    return value !== undefined && (values == null || values.includes(value));
+  };
 
-const labelsMatch = (
-  filter: { labels?: readonly LabelFilter[] | null; anyLabels?: readonly LabelFilter[] | null },
-  labels: Record<string, string>,
-): boolean =>
-  (!filter.labels ||
-    (filter.labels.length > 0 && filter.labels.every((wanted) => hasLabel(labels, wanted)))) &&
-  (!filter.anyLabels || filter.anyLabels.some((wanted) => hasLabel(labels, wanted)));
+function labelChecks({ labels, anyLabels }: TaskChangeFilter | RunChangeFilter): Check[] {
+  const checks: Check[] = [];
+  // An empty list matches nothing, of both.
+  if (labels) checks.push(() => labels.length > 0, ...labels.map(hasLabel));
+  if (anyLabels) {
+    const any = anyLabels.map(hasLabel);
+    checks.push((change) => any.some((has) => has(change)));
+  }
+  return checks;
+}
 
 /** After is inclusive, Before exclusive. */
-const createdWithin = (filter: TaskChangeFilter | RunChangeFilter, at: Date): boolean =>
-  (!filter.createdAfter || at >= filter.createdAfter) && (!filter.createdBefore || at < filter.createdBefore);
+const createdChecks = ({
+  createdAfter: after,
+  createdBefore: before,
+}: TaskChangeFilter | RunChangeFilter): Check[] => [
+  ...(after ? [({ createdAt }: LoggedChange) => createdAt >= after] : []),
+  ...(before ? [({ createdAt }: LoggedChange) => createdAt < before] : []),
+];
 
-const sharedMatch = (filter: TaskChangeFilter | RunChangeFilter, change: LoggedChange): boolean =>
-  allows(filter.statuses, change.toStatus) &&
-  allows(filter.jobs, change.job) &&
-  allows(filter.customers, change.customer) &&
-  (filter.correlationId == null || filter.correlationId === change.correlationId) &&
-  createdWithin(filter, change.createdAt) &&
-  labelsMatch(filter, change.labels);
+const sharedChecks = (filter: TaskChangeFilter | RunChangeFilter): Check[] => [
+  ...isIn(filter.statuses, ({ toStatus }) => toStatus),
+  ...isIn(filter.jobs, ({ job }) => job),
+  ...isIn(filter.customers, ({ customer }) => customer),
+  ...isIn(filter.correlationId == null ? null : [filter.correlationId], (change) => change.correlationId),
+  ...createdChecks(filter),
+  ...labelChecks(filter),
+];
 
-/** Whether a task's change is one that the filter asks for. */
-export const matchesTask = (filter: TaskChangeFilter, change: LoggedChange): boolean =>
-  change.taskId !== null &&
-  allows(filter.ids, change.taskId) &&
-  allows(filter.runIds, change.runId) &&
-  allows(filter.steps, change.step) &&
-  allows(filter.agents, change.agent) &&
-  allows(filter.queues, change.queue) &&
-  sharedMatch(filter, change) &&
-  !(filter.not && matchesTask(filter.not, change));
+/** Tells of a change whether it is one of a task that the filter asks for: what it does not name is not looked at. */
+export function taskMatcher(filter: TaskChangeFilter): (change: LoggedChange) => change is LoggedTaskChange {
+  const checks = [
+    ...isIn(filter.ids, ({ taskId }) => taskId),
+    ...isIn(filter.runIds, ({ runId }) => runId),
+    ...isIn(filter.steps, ({ step }) => step),
+    ...isIn(filter.agents, ({ agent }) => agent),
+    ...isIn(filter.queues, ({ queue }) => queue),
+    ...sharedChecks(filter),
+  ];
+  if (filter.not) {
+    const matchesNot = taskMatcher(filter.not);
+    checks.push((change) => !matchesNot(change));
+  }
+  return (change): change is LoggedTaskChange =>
+    change.taskId !== null && checks.every((check) => check(change));
+}
 
-/** Whether a run's change is one that the filter asks for. */
-export const matchesRun = (filter: RunChangeFilter, change: LoggedChange): boolean =>
-  change.taskId === null &&
-  allows(filter.ids, change.runId) &&
-  allows(filter.idempotencyKeys, change.idempotencyKey) &&
-  sharedMatch(filter, change);
+/** The same of a run. */
+export function runMatcher(filter: RunChangeFilter): (change: LoggedChange) => change is LoggedRunChange {
+  const checks = [
+    ...isIn(filter.ids, ({ runId }) => runId),
+    ...isIn(filter.idempotencyKeys, ({ idempotencyKey }) => idempotencyKey),
+    ...sharedChecks(filter),
+  ];
+  return (change): change is LoggedRunChange =>
+    change.taskId === null && checks.every((check) => check(change));
+}

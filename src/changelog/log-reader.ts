@@ -20,21 +20,27 @@ export interface LogReaderOptions<Entry, Scope> {
   onError: (error: unknown) => void;
 }
 
-/** While much happens, what happens in this time is read and told together. */
-const signalledEveryMs = 20;
+/**
+ * What happens in this time is read and told together: longer while much happens, when each reading and each message
+ * would bring little and cost what is missing elsewhere.
+ */
+const readEveryMs = { seldom: 20, often: 100 };
+/** From so many entries in one reading on, much happens. */
+const muchHappens = 100;
 /** Entries that are told together at most. */
 const partSize = 200;
 
 /** The one reader of a log in a process: feeds all subscribers from one statement, and reads only for them. */
-export class LogReader<Entry, Scope = null> {
+export class LogReader<Entry, Scope> {
   readonly #options: LogReaderOptions<Entry, Scope>;
-  readonly #subscribers = new Map<LiveSubscriber<Entry>, { scope: Scope; interest: Interest }>();
-  readonly #groups: InterestGroups<Entry, LiveSubscriber<Entry>>;
+  readonly #subscribers = new Map<LiveSubscriber<Entry>, Interest<Scope>>();
+  readonly #groups: InterestGroups<Entry, LiveSubscriber<Entry>, Scope>;
   #snapshot = '';
   #position: Position = logStart;
   #reading: Promise<void> | null = null;
-  /** When the log was read last. */
+  /** When the log was read last, and how long the next reading waits after that. */
   #readAt = Number.NEGATIVE_INFINITY;
+  #waitMs = readEveryMs.seldom;
   #timer: NodeJS.Timeout | null = null;
   /** Of read, and up to which one they are answered. */
   #calls = 0;
@@ -67,24 +73,24 @@ export class LogReader<Entry, Scope = null> {
   }
 
   /**
-   * Joins a subscriber and answers the snapshot that it joined at: what that one sees is history, everything else of its
-   * scope will be pushed.
+   * Joins a subscriber and answers the snapshot that it joined at: what that one sees is history, everything else that it
+   * is interested in will be pushed.
    */
-  async join(subscriber: LiveSubscriber<Entry>, scope: Scope, interest: Interest): Promise<string> {
+  async join(subscriber: LiveSubscriber<Entry>, interest: Interest<Scope>): Promise<string> {
     await this.read();
     // No await from here on: between the snapshot and the joining nothing is pushed.
     this.leave(subscriber);
-    this.#subscribers.set(subscriber, { scope, interest });
+    this.#subscribers.set(subscriber, interest);
     this.#groups.add(subscriber, interest);
     this.#joined++;
     return this.#snapshot;
   }
 
   leave(subscriber: LiveSubscriber<Entry>): void {
-    const joined = this.#subscribers.get(subscriber);
-    if (!joined) return;
+    const interest = this.#subscribers.get(subscriber);
+    if (!interest) return;
     this.#subscribers.delete(subscriber);
-    this.#groups.delete(subscriber, joined.interest);
+    this.#groups.delete(subscriber, interest);
   }
 
   /**
@@ -106,7 +112,7 @@ export class LogReader<Entry, Scope = null> {
       this.#timer = null;
       this.read().catch(this.#options.onError);
     };
-    const wait = this.#readAt + signalledEveryMs - performance.now();
+    const wait = this.#readAt + this.#waitMs - performance.now();
     if (wait > 0) this.#timer = setTimeout(read, wait);
     else read();
   }
@@ -120,10 +126,11 @@ export class LogReader<Entry, Scope = null> {
       const { snapshot, entries } =
         this.#subscribers.size === 0
           ? { snapshot: await readSnapshot(db), entries: [] }
-          : await readSince(this.#snapshot, scopesOf(this.#subscribers.values()));
-      // Somebody who joined meanwhile was told the old snapshot, and nobody asked for what is of its scope.
+          : await readSince(this.#snapshot, this.#groups.scopes());
+      // Somebody who joined meanwhile was told the old snapshot, and nobody asked for what is of its interest.
       if (joined !== this.#joined) return;
       this.#snapshot = snapshot;
+      this.#waitMs = entries.length < muchHappens ? readEveryMs.seldom : readEveryMs.often;
       await this.#push(entries, { xid: horizonOf(snapshot), id: 0 });
       this.#answered = call;
     } finally {
@@ -154,8 +161,4 @@ export class LogReader<Entry, Scope = null> {
     }
     this.#position = position;
   }
-}
-
-function* scopesOf<Scope>(subscribers: Iterable<{ scope: Scope }>): Generator<Scope> {
-  for (const { scope } of subscribers) yield scope;
 }

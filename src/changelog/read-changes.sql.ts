@@ -1,13 +1,11 @@
 import type { Database } from '../db/pool.ts';
 import { transactionByKey } from '../db/transaction.ts';
-import { changeUuid } from '../domain/ids.ts';
 import type { LogPage, Position } from './cursor.ts';
 
 /** An entry of the change log with what filters ask for. Names are those of now, statuses those of the change. */
 export interface LoggedChange {
   xid: string;
   number: number;
-  id: string;
   sequence: number;
   at: Date;
   runId: string;
@@ -45,12 +43,18 @@ left join lateral (
     from runplane.tasks t join runplane.agents a on a.id = t.agent_id left join runplane.queues q on q.id = a.queue_id
    where t.id = c.task_id offset 0) t on true`;
 
-/** Everything that became visible since a snapshot, whatever order its transactions committed in. */
+/**
+ * Everything that became visible since a snapshot, whatever order its transactions committed in; looked up further is only
+ * what somebody asks for.
+ */
 const sinceSql = `
 with snapshot as materialized (select pg_current_snapshot() as now)
 select s.now::text as snapshot, x.* from snapshot s left join lateral (
   select ${details} from runplane.change_log c ${joins}
-   where c.xid >= pg_snapshot_xmin($1::pg_snapshot) and not pg_visible_in_snapshot(c.xid, $1::pg_snapshot)) x on true
+   where c.xid >= pg_snapshot_xmin($1::pg_snapshot) and not pg_visible_in_snapshot(c.xid, $1::pg_snapshot)
+     and case when c.task_id is null then $3::boolean else $2::boolean end
+     and ($4::boolean or c.run_id in (select unnest($5::uuid[])) or c.task_id in (select unnest($6::uuid[]))
+          or (select r.correlation_id from runplane.runs r where r.id = c.run_id) in (select unnest($7::text[])))) x on true
  order by x.number`;
 
 /**
@@ -92,24 +96,54 @@ select x.*, i.log_deleted_xid::text as "deletedXid", i.log_deleted_id as "delete
     select ${details} from (select * from page union all select * from pulled) c ${joins}) x on true
  order by x.number`;
 
-const withId = (row: Omit<LoggedChange, 'id'>): LoggedChange => ({ ...row, id: changeUuid(row.number) });
+/** What of the log is asked for: all that is of these. Null does not restrict it. */
+export interface LogScope {
+  runIds: readonly string[] | null;
+  taskIds: readonly string[] | null;
+  correlationId: string | null;
+}
+/** The same, of tasks or runs alone or of both. */
+export interface ChangeScope extends LogScope {
+  of: 'TASKS' | 'RUNS' | 'BOTH';
+}
 
-/** What committed since a snapshot, and the snapshot up to which that goes. */
+/** So many keys are looked for in what is new; of more everything is read. */
+const maxKeys = 1000;
+
+/** One question for all scopes: what it finds is at least what each asks for. */
+function union(scopes: Iterable<ChangeScope>): unknown[] {
+  const of = new Set<ChangeScope['of']>();
+  const runs = new Set<string>();
+  const tasks = new Set<string>();
+  const correlations = new Set<string>();
+  let whole = false;
+  for (const { of: which, runIds, taskIds, correlationId } of scopes) {
+    of.add(which);
+    if (runIds) for (const id of runIds) runs.add(id);
+    else if (taskIds) for (const id of taskIds) tasks.add(id);
+    else if (correlationId !== null) correlations.add(correlationId);
+    else whole = true;
+    whole ||= runs.size + tasks.size + correlations.size > maxKeys;
+    if (whole && of.has('BOTH')) break;
+  }
+  const keys = whole ? [[], [], []] : [[...runs], [...tasks], [...correlations]];
+  return [of.has('TASKS') || of.has('BOTH'), of.has('RUNS') || of.has('BOTH'), whole, ...keys];
+}
+
+/** What committed since a snapshot, of what anybody asks for, and the snapshot up to which that goes. */
 export async function readSince(
   db: Database,
   snapshot: string,
+  scopes: Iterable<ChangeScope>,
 ): Promise<{ snapshot: string; entries: LoggedChange[] }> {
   const { rows } = await transactionByKey(db, (tx) =>
     tx.query<LoggedChange & { snapshot: string }>({
       name: 'changes-since',
       text: sinceSql,
-      values: [snapshot],
+      values: [snapshot, ...union(scopes)],
     }),
   );
-  return {
-    snapshot: rows[0]?.snapshot ?? snapshot,
-    entries: rows.filter((row) => row.number !== null).map(withId),
-  };
+  return { snapshot: rows[0]?.snapshot ?? snapshot, entries: rows.filter((row) => row.number !== null) };
 }
 
 /** Without changes there is one row, in which all of a change is null. */
@@ -121,12 +155,6 @@ type PageRow = LoggedChange & {
   deletedNumber: number;
 };
 
-/** What of the log is asked for: all that is of these. Null does not restrict it. */
-export interface LogScope {
-  runIds: readonly string[] | null;
-  taskIds: readonly string[] | null;
-  correlationId: string | null;
-}
 const wholeLog: LogScope = { runIds: null, taskIds: null, correlationId: null };
 
 /** Entries that a page of a scope is looked for in: so many take the database some 50 ms. */
@@ -151,7 +179,7 @@ export async function readPage(
   );
   const [first] = rows;
   return {
-    entries: rows.filter((row) => row.number !== null).map(withId),
+    entries: rows.filter((row) => row.number !== null),
     last: first?.lastXid ? { xid: BigInt(first.lastXid), id: first.lastNumber ?? 0 } : null,
     full: first?.isFull ?? false,
     deletedTo: { xid: BigInt(first?.deletedXid ?? 0), id: first?.deletedNumber ?? 0 },

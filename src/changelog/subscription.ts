@@ -16,15 +16,16 @@ import { endOf, horizonOf } from './snapshot.ts';
 import type { StreamEnd } from './stream-end.ts';
 import type { Changes, MessageStream } from './types.ts';
 
-export interface SubscriptionOptions<Entry, Change, Scope> {
+export interface SubscriptionOptions<Entry, Change extends Entry, Scope> {
   reader: LogReader<Entry, Scope>;
-  scope: Scope;
-  interest: Interest;
+  interest: Interest<Scope>;
   readPage: (after: Position, snapshot: string) => Promise<LogPage<Entry>>;
   epoch: string;
   after: string | null;
-  /** The entry as subscribers get it; null when they do not ask for it. */
-  select: (entry: Entry) => Change | null;
+  /** Whether the subscriber asks for it. */
+  select: (entry: Entry) => entry is Change;
+  /** About what it takes to keep a change. */
+  bytesOf: (change: Change) => number;
   /** When the stream completes; null: never. */
   end: StreamEnd<Entry> | null;
 }
@@ -43,7 +44,7 @@ export class SlowConsumerError extends Error {
  * memory is bounded and nothing is lost. Written as an iterator by hand, because an async generator that waits for a
  * change could not be stopped when its client leaves.
  */
-export class Subscription<Entry, Change, Scope = null>
+export class Subscription<Entry, Change extends Entry, Scope>
   implements MessageStream<Changes<Change>>, LiveSubscriber<Entry>
 {
   readonly #options: SubscriptionOptions<Entry, Change, Scope>;
@@ -77,9 +78,9 @@ export class Subscription<Entry, Change, Scope = null>
   }
 
   push(entries: readonly Entry[]): void {
-    const { end, select, reader } = this.#options;
+    const { end, select, bytesOf, reader } = this.#options;
     if (end) for (const entry of entries) end.follow(entry);
-    const batch = batchOf(entries, select);
+    const batch = batchOf(entries, select, bytesOf);
     if (batch.changes.length > 0 && !this.#overflowed && !this.#handsOver(batch)) {
       this.#buffer.push(batch);
       if (isTooMuch(this.#buffer)) {
@@ -155,8 +156,8 @@ export class Subscription<Entry, Change, Scope = null>
   /** From here on live changes are buffered; what was before is read from the log. */
   async #join(): Promise<void> {
     this.#overflowed = false;
-    const { reader, scope, interest } = this.#options;
-    this.#joinedAt = await reader.join(this, scope, interest);
+    const { reader, interest } = this.#options;
+    this.#joinedAt = await reader.join(this, interest);
     if (this.#closed) reader.leave(this);
   }
 
@@ -183,7 +184,7 @@ export class Subscription<Entry, Change, Scope = null>
       if (!this.#overflowed) this.#behindSince = null;
       await this.#beginEnd();
     }
-    const changes = page.entries.flatMap((entry) => this.#options.select(entry) ?? []);
+    const changes = page.entries.filter(this.#options.select);
     const due = through || !this.#greeted || this.#silentMs >= keepAliveMs;
     // A cursor past the horizon would claim that transactions which are still open were delivered.
     const cursor = this.#position.xid >= horizon ? { xid: horizon, id: 0 } : this.#position;

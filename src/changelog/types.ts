@@ -37,7 +37,8 @@ export interface RunChangeFilter {
 
 /** One status change of a task. Ids are UUIDs. */
 export interface TaskChange {
-  id: string;
+  /** The same whenever it is sent again. */
+  number: number;
   sequence: number;
   at: Date;
   taskId: string;
@@ -53,7 +54,8 @@ export interface TaskChange {
   reason: string | null;
 }
 export interface RunChange {
-  id: string;
+  /** The same whenever it is sent again. */
+  number: number;
   sequence: number;
   at: Date;
   runId: string;

@@ -64,8 +64,11 @@ export function parsePublicId(id: string): { prefix: IdPrefix; uuid: string } | 
   return uuid === null ? null : { prefix, uuid };
 }
 
-/** The id of a change-log entry: its number in the low half of a UUID. */
-export const changeUuid = (number: number): string => {
-  const hex = number.toString(16).padStart(16, '0');
-  return `00000000-0000-0000-${hex.slice(0, 4)}-${hex.slice(4)}`;
-};
+const sixLetters = (bits: number): string =>
+  `${pairs[bits >> 20]}${pairs[(bits >> 10) & 1023]}${pairs[bits & 1023]}`;
+
+/** The public id of an entry of a log: as of a UUID that is its number, which is below 2^53. */
+export function toPublicLogId(prefix: IdPrefix, number: number): string {
+  const high = Math.floor(number / 2 ** 30);
+  return `${prefix}_00000000000000${sixLetters(high)}${sixLetters(number - high * 2 ** 30)}`;
+}

@@ -1,5 +1,5 @@
 import type { AttemptEvent, AttemptEventsOf, Changes } from '../changelog/types.ts';
-import { changeUuid, fromPublicId, toPublicId } from '../domain/ids.ts';
+import { fromPublicId, toPublicId, toPublicLogId } from '../domain/ids.ts';
 import type { AppendAttemptEventsSuccess } from '../result/types.ts';
 import { builder } from './builder.ts';
 import { ChangeStream } from './change-stream.ts';
@@ -14,7 +14,7 @@ AttemptEventRef.implement({
   fields: (t) => ({
     id: t.id({
       description: 'The event, aev_…: the same whenever it is sent again.',
-      resolve: ({ number }) => toPublicId('aev', changeUuid(number)),
+      resolve: ({ number }) => toPublicLogId('aev', number),
     }),
     sequence: t.exposeInt('sequence', { description: '1, 2, 3 … within the attempt, without gaps.' }),
     attemptId: t.id({

@@ -1,5 +1,5 @@
 import type { RunChange, TaskChange } from '../changelog/types.ts';
-import { toPublicId } from '../domain/ids.ts';
+import { toPublicId, toPublicLogId } from '../domain/ids.ts';
 import { builder } from './builder.ts';
 import {
   ChangeStream,
@@ -23,7 +23,7 @@ const says = {
 const TaskStatusChange = builder.objectRef<TaskChange>('TaskStatusChange').implement({
   description: 'A change of the status of a task.',
   fields: (t) => ({
-    id: t.id({ description: says.id, resolve: ({ id }) => toPublicId('chg', id) }),
+    id: t.id({ description: says.id, resolve: ({ number }) => toPublicLogId('chg', number) }),
     sequence: t.exposeInt('sequence', { description: says.sequence }),
     at: t.expose('at', { type: 'DateTime', description: says.at }),
     taskId: t.id({ description: 'The task.', resolve: ({ taskId }) => toPublicId('task', taskId) }),
@@ -65,7 +65,7 @@ const TaskStatusChange = builder.objectRef<TaskChange>('TaskStatusChange').imple
 const RunStatusChange = builder.objectRef<RunChange>('RunStatusChange').implement({
   description: 'A change of the status of a run.',
   fields: (t) => ({
-    id: t.id({ description: says.id, resolve: ({ id }) => toPublicId('chg', id) }),
+    id: t.id({ description: says.id, resolve: ({ number }) => toPublicLogId('chg', number) }),
     sequence: t.exposeInt('sequence', { description: says.sequence }),
     at: t.expose('at', { type: 'DateTime', description: says.at }),
     runId: t.id({ description: 'The run.', resolve: ({ runId }) => toPublicId('run', runId) }),

@@ -15,12 +15,12 @@ const step = fc.oneof(
   fc.record({ do: fc.constant('read' as const), entries: fc.array(entry, { maxLength: 5 }) }),
 );
 
-const interestOf = (keys: readonly string[] | null) => ({ name: JSON.stringify(keys), keys });
+const interestOf = (keys: readonly string[] | null) => ({ name: JSON.stringify(keys), keys, scope: null });
 
 test('everybody is given the entries that have one of his keys, once and in order, and those who ask for the same one list', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
-      const groups = new InterestGroups<Entry, number>(({ keys }) => keys);
+      const groups = new InterestGroups<Entry, number, null>(({ keys }) => keys);
       const joined = new Map<number, string[] | null>();
       for (const next of steps) {
         if (next.do === 'read') {

@@ -6,7 +6,7 @@ test('who asks while a reading is under way is answered by one that began later,
   const database = await createTestDatabase();
   /** Ends the readings that are under way. */
   const ends: (() => void)[] = [];
-  const reader = new LogReader<string>({
+  const reader = new LogReader<string, null>({
     db: database.db,
     readSince: (snapshot) => new Promise((resolve) => ends.push(() => resolve({ snapshot, entries: [] }))),
     keysOf: () => [],
@@ -15,7 +15,7 @@ test('who asks while a reading is under way is answered by one that began later,
       throw error;
     },
   });
-  await reader.join({ push: () => {} }, null, { name: 'all', keys: null });
+  await reader.join({ push: () => {} }, { name: 'all', keys: null, scope: null });
   const answered: string[] = [];
   const ask = (who: string): Promise<void> => reader.read().then(() => void answered.push(who));
   const settle = () => new Promise((resolve) => setImmediate(resolve));

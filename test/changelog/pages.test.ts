@@ -146,14 +146,14 @@ test('between pages and streams nothing is missed, whatever order transactions c
 
   /** Pages, then a stream from the page's cursor, then pages from the stream's, until every change was seen. */
   const follow = async (): Promise<void> => {
-    const seen = new Set<string>();
+    const seen = new Set<number>();
     let cursor: string = start;
     let lastSequence = 1;
     const take = (message: Changes<RunChange>): void => {
       cursor = message.cursor;
       for (const change of message.changes) {
-        if (change.reason === null || seen.has(change.id)) continue;
-        seen.add(change.id);
+        if (change.reason === null || seen.has(change.number)) continue;
+        seen.add(change.number);
         expect(change.sequence).toBe(++lastSequence);
       }
     };

@@ -153,7 +153,7 @@ test('nothing is missed and each object stays in order, whatever order transacti
 
   /** Reads with random reconnects from the last cursor, until every change was seen. */
   const follow = async () => {
-    const seen = new Set<string>();
+    const seen = new Set<number>();
     const order: number[] = [];
     let cursor: string = launched.cursor;
     let lastSequence = 0;
@@ -161,8 +161,8 @@ test('nothing is missed and each object stays in order, whatever order transacti
       for await (const message of runs({}, cursor)) {
         cursor = message.cursor;
         for (const change of message.changes) {
-          if (change.reason === null || seen.has(change.id)) continue;
-          seen.add(change.id);
+          if (change.reason === null || seen.has(change.number)) continue;
+          seen.add(change.number);
           order.push(change.sequence);
         }
         if (seen.size === total || Math.random() < 0.2) break;

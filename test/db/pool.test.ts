@@ -99,3 +99,28 @@ describe.each(kinds)('%s', (_, ownSessions) => {
     expect(await kept(db)).toEqual([]);
   });
 });
+
+test('times are what they are in the database, to the millisecond, from whatever zone a session is in', async () => {
+  const times = [
+    '2026-11-30 07:14:17+00',
+    '2026-11-30 07:14:17.5+00',
+    '2026-11-30 07:14:17.123999+00',
+    '0099-01-02 03:04:05.006+00',
+    '0044-03-15 12:00:00+00 BC',
+    '12026-01-01 00:00:00.001+00',
+    '1970-01-01 00:00:00+00',
+    'infinity',
+  ];
+  for (const zone of ['UTC', 'Asia/Kathmandu', 'America/St_Johns']) {
+    const { rows } = await transaction(database.db, async (tx) => {
+      await tx.query({ text: `set local timezone = '${zone}'` });
+      return tx.query<{ at: Date | number; ms: number | null }>({
+        text: `select t as at, case when isfinite(t) then floor(extract(epoch from t) * 1000)::bigint end as ms
+                 from unnest($1::timestamptz[]) with ordinality u(t, n) order by n`,
+        values: [times],
+      });
+    });
+    const read = rows.map(({ at }) => (at instanceof Date ? at.getTime() : at));
+    expect(read, zone).toEqual(rows.map(({ ms }) => ms ?? Number.POSITIVE_INFINITY));
+  }
+});

@@ -1,5 +1,5 @@
 import { randomInt, randomUUID } from 'node:crypto';
-import { changeUuid, newUuid, toPublicId } from '../../src/domain/ids.ts';
+import { newUuid, toPublicId, toPublicLogId } from '../../src/domain/ids.ts';
 import { actor, ControlPlane } from '../support/control-plane.ts';
 import { forgetAudit } from '../support/forget-audit.ts';
 
@@ -120,7 +120,7 @@ export async function prepareConnections(): Promise<{
     );
     const remove = async () =>
       void (await plane.rows('delete from runplane.attempt_events where sequence = $1', [sequence]));
-    return { id: toPublicId('aev', changeUuid(row?.number ?? 0)), remove };
+    return { id: toPublicLogId('aev', row?.number ?? 0), remove };
   };
   const addRecord = async (): Promise<Row> => {
     const table = 'knowledge_chat_pairs';

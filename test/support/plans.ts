@@ -44,11 +44,31 @@ export function collectPlans(plane: ControlPlane): ShownPlan[] {
   return plans;
 }
 
-/** What in a plan reads one of these tables and does not look for particular rows of it. */
-export const fullReads = ({ node, query }: ShownPlan, tables: ReadonlySet<string>): string[] =>
+/** The first column of each index. */
+export async function firstColumns({ db }: TestDatabase): Promise<ReadonlyMap<string, string>> {
+  const { rows } = await db.query<{ index: string; column: string }>({
+    text: `select c.relname as index, pg_get_indexdef(c.oid, 1, false) as column from pg_class c
+            where c.relkind = 'i' and c.relnamespace = 'runplane'::regnamespace`,
+  });
+  return new Map(rows.map(({ index, column }) => [index, column]));
+}
+
+/**
+ * What in a plan reads one of these tables and does not look for particular rows of it. Where the first column of an
+ * index is not among what is looked for, all of the index is read.
+ */
+export const fullReads = (
+  { node, query }: ShownPlan,
+  tables: ReadonlySet<string>,
+  columns: ReadonlyMap<string, string>,
+): string[] =>
   nodesOf(node)
     .filter((one) => tables.has(one['Relation Name'] ?? ''))
-    .filter((one) => /^(Seq|Index|Index Only) Scan$/.test(one['Node Type']) && !one['Index Cond'])
+    .filter((one) => /^(Seq|Index|Index Only) Scan$/.test(one['Node Type']))
+    .filter((one) => {
+      const column = columns.get(one['Index Name'] ?? '');
+      return column === undefined || !new RegExp(`\\b${column}\\b`).test(one['Index Cond'] ?? '');
+    })
     .map((one) => `${one['Node Type']} of ${one['Relation Name']} in: ${query.trim().slice(0, 200)}`);
 
 /** What in a measured plan gives more rows than so many, all its repetitions together. */

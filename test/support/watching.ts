@@ -3,7 +3,7 @@ import { openWatch } from '../../src/client/open-watch.ts';
 import { runs } from '../../src/client/subjects.ts';
 import { defaultTiming, type Timing } from '../../src/client/timing.ts';
 import type { RunChangeFilter, RunStatusChange, WatchOptions, WatchState } from '../../src/client/types.ts';
-import { toPublicId } from '../../src/domain/ids.ts';
+import { toPublicLogId } from '../../src/domain/ids.ts';
 import type { ControlPlane } from './control-plane.ts';
 
 /** Short enough for tests; long enough for a busy machine. */
@@ -79,7 +79,7 @@ export async function loggedIds({ services: { changeLog } }: ControlPlane): Prom
   for (let after: string | null = null; ; ) {
     const { changes, cursor, caughtUp } = await changeLog.runChangePage({}, { ...request, after });
     // What has to come before an entry of a page comes again with its own.
-    for (const { id } of changes) ids.add(toPublicId('chg', id));
+    for (const { number } of changes) ids.add(toPublicLogId('chg', number));
     if (caughtUp) return [...ids];
     after = cursor;
   }

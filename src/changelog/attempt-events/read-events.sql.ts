@@ -14,10 +14,12 @@ export interface EventScope {
 export interface LoggedEvent extends AttemptEvent {
   xid: string;
   runId: string;
+  /** Of its data. */
+  bytes: number;
 }
 
 const columns = `
-e.xid::text as xid, e.id as number, e.run_id as "runId", e.task_id as "taskId", e.attempt_id as "attemptId", e.sequence, e.type, e.at, e.data`;
+e.xid::text as xid, e.id as number, e.run_id as "runId", e.task_id as "taskId", e.attempt_id as "attemptId", e.sequence, e.type, e.at, e.data, e.bytes`;
 
 /** As of the change log, but only what somebody here follows: all events of these runs, and of these tasks. */
 const sinceSql = `

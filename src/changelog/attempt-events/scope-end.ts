@@ -2,7 +2,7 @@ import type { Database } from '../../db/pool.ts';
 import { isTerminal, type RunStatus, type TaskStatus } from '../../domain/status.ts';
 import { interestInRun } from '../interest.ts';
 import type { LiveSubscriber, LogReader } from '../log-reader.ts';
-import type { LoggedChange } from '../read-changes.sql.ts';
+import type { ChangeScope, LoggedChange } from '../read-changes.sql.ts';
 import type { StreamEnd } from '../stream-end.ts';
 import { isOver } from './event-scope.sql.ts';
 import type { EventScope, LoggedEvent } from './read-events.sql.ts';
@@ -10,12 +10,12 @@ import type { EventScope, LoggedEvent } from './read-events.sql.ts';
 /** The end of what a stream of events follows: the change log tells it. */
 export class ScopeEnd implements StreamEnd<LoggedEvent>, LiveSubscriber<LoggedChange> {
   readonly #db: Database;
-  readonly #changes: LogReader<LoggedChange>;
+  readonly #changes: LogReader<LoggedChange, ChangeScope>;
   readonly #scope: EventScope;
   #reached = false;
   #wake = (): void => {};
 
-  constructor(db: Database, changes: LogReader<LoggedChange>, scope: EventScope) {
+  constructor(db: Database, changes: LogReader<LoggedChange, ChangeScope>, scope: EventScope) {
     this.#db = db;
     this.#changes = changes;
     this.#scope = scope;
@@ -28,7 +28,8 @@ export class ScopeEnd implements StreamEnd<LoggedEvent>, LiveSubscriber<LoggedCh
   async begin(wake: () => void): Promise<void> {
     this.#wake = wake;
     // Joined before it is asked, so that no end falls between.
-    await this.#changes.join(this, null, interestInRun(this.#scope.runId));
+    const { runId, taskId } = this.#scope;
+    await this.#changes.join(this, interestInRun(runId, taskId === null ? 'RUNS' : 'TASKS'));
     if (await isOver(this.#db, this.#scope)) this.#reached = true;
   }
 

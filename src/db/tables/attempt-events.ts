@@ -22,7 +22,7 @@ export const attemptEvents = runplane.table(
   },
   (t) => [
     primaryKey({ columns: [t.runId, t.xid, t.id] }),
-    index('attempt_events_by_task').on(t.taskId, t.xid, t.id),
+    index('attempt_events_by_task').on(t.taskId, t.xid, t.id).where(sql`${t.taskId} is not null`),
     unique('attempt_events_by_attempt').on(t.attemptId, t.sequence),
     check('attempt_events_sequence', sql`${t.sequence} >= 1`),
   ],

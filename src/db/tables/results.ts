@@ -129,7 +129,9 @@ export const materializations = runplane.table(
   },
   (t) => [
     unique('materializations_by_attempt').on(t.attemptId, t.assetId, t.partition).nullsNotDistinct(),
-    index('materializations_by_correlation').on(t.correlationId, t.assetId, t.id),
+    index('materializations_by_correlation')
+      .on(t.correlationId, t.assetId, t.id)
+      .where(sql`${t.correlationId} is not null`),
     index('materializations_by_task').on(t.taskId),
   ],
 );

@@ -184,7 +184,8 @@ export const tasks = runplane.table(
     deletedAt: at('deleted_at'),
   },
   (t) => [
-    index('tasks_by_run').on(t.runId, t.id),
+    // Only who names a run may use it: where tables are small, one of a task's id alone costs the planner as much as its key.
+    index('tasks_by_run').on(t.runId, t.id).where(sql`${t.runId} is not null`),
     index('tasks_by_parent').on(t.parentTaskId, t.id).where(sql`${t.parentTaskId} is not null`),
     check('tasks_member_of', sql`${t.step} = any(${t.memberOf})`),
     check('tasks_priority', sql`${t.priority} between -1000 and 1000`),
