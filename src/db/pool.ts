@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { OpenTransaction } from './open-transaction.ts';
 
 // int8 and numeric arrive as text by default. Sums of tokens and sequence numbers stay below 2^53, so they are numbers
 // here; numeric (money) stays text and never becomes a float.
@@ -37,7 +38,7 @@ export interface Queryable {
    * The same where nobody needs the answer: a transaction goes on at once, without waiting for it, and fails before its
    * end if the statement fails.
    */
-  send(statement: Statement): Promise<void>;
+  send(statement: SentStatement): Promise<void>;
 }
 
 export interface Statement {
@@ -47,6 +48,11 @@ export interface Statement {
   values?: unknown[];
   /** It changes nothing and at most locks, so it may be sent before it is known that its transaction began. */
   readsOnly?: true;
+}
+
+/** One that goes out before the answer to it: what the driver refused by itself would be missing in what is kept then. */
+export interface SentStatement extends Statement {
+  values?: (string | number | boolean | null | readonly (string | number | boolean | null)[])[];
 }
 
 /**
@@ -75,6 +81,8 @@ export class Database implements Queryable {
    * table was empty would scan it when it is full.
    */
   readonly beginByKey: string;
+  /** Of each name that was used. */
+  readonly #texts = new Map<string, string>();
 
   constructor(options: DatabaseOptions) {
     this.#ownSessions = options.ownSessions;
@@ -112,9 +120,9 @@ export class Database implements Queryable {
   }
 
   /** One statement, a transaction of its own. Behind a pooler that is spelled out: its settings hold nowhere else. */
-  query<Row extends pg.QueryResultRow>(statement: Statement): Promise<pg.QueryResult<Row>> {
+  async query<Row extends pg.QueryResultRow>(statement: Statement): Promise<pg.QueryResult<Row>> {
     return this.#ownSessions
-      ? this.pool.query<Row>(statement)
+      ? this.pool.query<Row>(this.#prepare(statement))
       : this.inTransaction(this.begin, (tx) => tx.query<Row>(statement));
   }
 
@@ -124,64 +132,40 @@ export class Database implements Queryable {
 
   async inTransaction<T>(begin: string, work: (tx: Queryable) => Promise<T>): Promise<T> {
     const client = await this.pool.connect();
-    // The last statement that was sent. What fails is heard of by whoever waits for it, or at the end.
-    let last: Promise<unknown> = Promise.resolve();
-    const submit = <Row extends pg.QueryResultRow>(statement: Statement): Promise<pg.QueryResult<Row>> => {
-      const send = (): Promise<pg.QueryResult<Row>> => client.query<Row>(this.#prepare(statement));
-      if (this.#ownSessions) together(client);
-      const answer = this.#ownSessions ? send() : last.then(send);
-      answer.catch(() => {});
-      last = answer;
-      return answer;
-    };
-    const begun = submit({ text: begin });
-    const sent: Promise<unknown>[] = [];
-    let broken = false;
+    // A connection that cannot even roll back is closed instead of reused.
+    let isClean = true;
     try {
-      const result = await work({
-        query: async <Row extends pg.QueryResultRow>(statement: Statement) => {
-          if (!statement.readsOnly) await begun;
-          const answer = submit<Row>(statement);
-          await begun;
-          return answer;
-        },
-        send: async (statement) => {
-          await begun;
-          sent.push(submit(statement));
-        },
+      const tx = new OpenTransaction(client, {
+        begin,
+        pipelined: this.#ownSessions,
+        prepare: (statement) => this.#prepare(statement),
       });
-      await begun;
-      // Behind a statement that failed it undoes everything.
-      sent.push(submit({ text: 'commit' }));
-      await Promise.all(sent);
-      return result;
-    } catch (error) {
-      // Statements behind one that failed say no more than that there is one.
-      const failed = (await Promise.allSettled(sent)).find((one) => one.status === 'rejected');
-      // A connection that cannot even roll back is closed instead of reused.
-      await client.query('rollback').catch(() => {
-        broken = true;
-      });
-      throw failed ? failed.reason : error;
+      try {
+        const result = await work(tx);
+        await tx.commit();
+        return result;
+      } catch (error) {
+        const end = await tx.abandon(error);
+        isClean = end.isClean;
+        throw end.reason;
+      }
     } finally {
-      client.release(broken);
+      client.release(!isClean);
     }
   }
 
-  /** The statement as the driver takes it. */
+  /** The statement as the driver takes it. Two of one name are refused here, since the driver knows only its own session's. */
   #prepare(statement: Statement): pg.QueryConfig {
-    return this.#ownSessions ? statement : { text: statement.text, values: statement.values };
+    const { name, text, values } = statement;
+    if (name !== undefined) {
+      const known = this.#texts.get(name);
+      if (known === undefined) this.#texts.set(name, text);
+      else if (known !== text) throw new Error(`There is another statement named ${name}.`);
+    }
+    return this.#ownSessions ? statement : { text, values };
   }
 
   async close(): Promise<void> {
     await this.pool.end();
   }
-}
-
-/** Statements of the same turn of the event loop leave by one write, which costs as much as many a statement. */
-function together(client: pg.PoolClient): void {
-  const { stream } = (client as pg.PoolClient & Pick<pg.Client, 'connection'>).connection;
-  if (stream.writableCorked > 0) return;
-  stream.cork();
-  process.nextTick(() => stream.uncork());
 }
