@@ -85,8 +85,16 @@ export function createChangeLog({ db, reader, eventReader, epoch }: ChangeLogOpt
 
 /** About what an entry takes beside what is of any length. */
 const fixedBytes = 400;
-const bytesOfChange = ({ job, step, agent, reason }: LoggedChange): number =>
-  fixedBytes + job.length + (step?.length ?? 0) + (agent?.length ?? 0) + (reason?.length ?? 0);
+const bytesOfChange = (change: LoggedChange): number => {
+  const { job, step, agent, customer, correlationId, idempotencyKey, labels, reason } = change;
+  const names = [job, step, agent, customer, correlationId, idempotencyKey];
+  return (
+    names.reduce((sum, name) => sum + (name?.length ?? 0), fixedBytes) +
+    bytesOfJson(labels) +
+    (reason === null ? 0 : bytesOfJson(reason))
+  );
+};
+const bytesOfJson = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
 
 /** Nothing happens there, and it is over. */
 const nowhere: EventScope = { runId: nilUuid, taskId: null, attemptId: null };

@@ -31,8 +31,10 @@ export interface LoggedChange {
 const details = `
 c.xid::text as xid, c.id as number, c.sequence, c.at, c.run_id as "runId", c.task_id as "taskId", c.from_status as "fromStatus",
 c.to_status as "toStatus", c.attempt_id as "attemptId", c.attempt_number as "attemptNumber", c.error_code as "errorCode", c.reason,
-r.job, t.step, t.agent, t.queue, r.customer, coalesce(t.labels, r.labels) as labels, r.correlation_id as "correlationId",
+r.job, case when c.task_id is not null then coalesce(t.step, '') end as step, case when c.task_id is not null then coalesce(t.agent, '') end as agent,
+t.queue, r.customer, coalesce(t.labels, r.labels) as labels, r.correlation_id as "correlationId",
 r.idempotency_key as "idempotencyKey", coalesce(t.created_at, r.created_at) as "createdAt"`;
+// Of a run that is being deleted the tasks go first; what became of them is told without their names.
 // Looked up for each entry by its keys: joined, the log would be read as all of the runs and tasks that there are.
 const joins = `
 cross join lateral (
@@ -136,12 +138,10 @@ export async function readSince(
   snapshot: string,
   scopes: Iterable<ChangeScope>,
 ): Promise<{ snapshot: string; entries: LoggedChange[] }> {
+  // As of now, and the same when the transaction is repeated.
+  const values = [snapshot, ...union(scopes)];
   const { rows } = await transactionByKey(db, (tx) =>
-    tx.query<LoggedChange & { snapshot: string }>({
-      name: 'changes-since',
-      text: sinceSql,
-      values: [snapshot, ...union(scopes)],
-    }),
+    tx.query<LoggedChange & { snapshot: string }>({ name: 'changes-since', text: sinceSql, values }),
   );
   return { snapshot: rows[0]?.snapshot ?? snapshot, entries: rows.filter((row) => row.number !== null) };
 }
