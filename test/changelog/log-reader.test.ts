@@ -33,3 +33,44 @@ test('who asks while a reading is under way is answered by one that began later,
   reader.stop();
   await database.drop();
 });
+
+test('who joins while a reading for others is under way is read for from where he joined', async () => {
+  const database = await createTestDatabase();
+  const readings: { since: string; scopes: string[]; end(snapshot: string): void }[] = [];
+  const reader = new LogReader<string, string>({
+    db: database.db,
+    readSince: (since, scopes) =>
+      new Promise((resolve) => {
+        const end = (snapshot: string): void => resolve({ snapshot, entries: [snapshot] });
+        readings.push({ since, scopes: [...scopes], end });
+      }),
+    keysOf: () => [],
+    onSignal: () => () => {},
+    onError: (error) => {
+      throw error;
+    },
+  });
+  const settle = () => new Promise((resolve) => setImmediate(resolve));
+  const told: Record<string, string[]> = { early: [], late: [] };
+  const join = (name: string): Promise<string> =>
+    reader.join({ push: (entries) => told[name]?.push(...entries) }, { name, keys: null, scope: name });
+
+  const start = await join('early');
+  const late = join('late');
+  await settle();
+  // It asks for more than the reading under way can tell, so another one follows at once.
+  const more = reader.read();
+  readings[0]?.end('2:2:');
+  expect(await late).toBe('2:2:');
+  for (let i = 1; i < 3; i++) {
+    await settle();
+    readings[i]?.end(`${i + 2}:${i + 2}:`);
+  }
+  await more;
+  const read = readings.map(({ since, scopes }) => [since, ...scopes]);
+  expect(read[0]).toEqual([start, 'early']);
+  expect(read.at(-1)).toEqual(['2:2:', 'early', 'late']);
+  expect(told).toEqual({ early: ['2:2:', '4:4:'], late: ['4:4:'] });
+  reader.stop();
+  await database.drop();
+});

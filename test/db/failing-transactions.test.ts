@@ -1,8 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { GroupCommit } from '../../src/db/group-commit.ts';
 import { Database, type Queryable, type SentStatement } from '../../src/db/pool.ts';
 import { transaction } from '../../src/db/transaction.ts';
+import { isUnavailable } from '../../src/domain/unavailable.ts';
 import { connectionTo } from '../support/connection.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
 
 const insert = (key: string): SentStatement => ({
   name: 'insert-asset',
@@ -137,6 +140,38 @@ describe.each([
     await expect(failing).rejects.toMatchObject({ code: '23503' });
     expect(begun).toEqual(codes);
     expect(await kept()).toEqual([]);
+  });
+
+  test('when the answer to its end is lost, a transaction is not repeated: it may be kept, as it is', async () => {
+    const proxy = await startTcpProxy(database.url, { losesAnswer: 'COMMIT' });
+    const { host } = new URL(proxy.url);
+    const lossy = new Database({
+      ...connectionTo(Object.assign(new URL(database.url), { host }).toString(), null),
+      ownSessions,
+      applicationName: 'runplane-test',
+      onError: () => {},
+    });
+    let times = 0;
+    const group = new GroupCommit({
+      apply: (keys: readonly string[]) =>
+        transaction(lossy, async (tx) => {
+          times++;
+          for (const key of keys) await tx.send(insert(key));
+          return keys.map(() => 'kept');
+        }),
+      keysOf: () => [],
+      maxItems: 10,
+    });
+    const outcomes = await Promise.allSettled(['a', 'b', 'c'].map((key) => group.submit(key)));
+    expect(outcomes.map((one) => one.status === 'rejected' && isUnavailable(one.reason))).toEqual([
+      true,
+      true,
+      true,
+    ]);
+    expect(times).toBe(1);
+    expect(await kept()).toEqual(['a', 'b', 'c']);
+    await lossy.close();
+    await proxy.stop();
   });
 
   test('a connection that ends between any two statements takes all of them with it, once', async () => {

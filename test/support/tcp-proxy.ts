@@ -15,10 +15,13 @@ export interface TcpProxy {
   stop(): Promise<void>;
 }
 
-/** A network in front of a server that can be told to fail. A connection ends before it passes on what says cutsAt. */
+/**
+ * A network in front of a server that can be told to fail. A connection ends before it passes on what says cutsAt, or an
+ * answer that says losesAnswer.
+ */
 export async function startTcpProxy(
   target: string,
-  { cutsAt = null }: { cutsAt?: string | null } = {},
+  { cutsAt = null, losesAnswer = null }: { cutsAt?: string | null; losesAnswer?: string | null } = {},
 ): Promise<TcpProxy> {
   const { hostname, port } = new URL(target);
   let mode: Mode = 'PASS';
@@ -42,6 +45,7 @@ export async function startTcpProxy(
       else if (passes()) server.write(bytes);
     });
     server.on('data', (bytes: Buffer) => {
+      if (losesAnswer !== null && bytes.includes(losesAnswer)) return void client.destroy();
       if (!passes() || client.write(bytes)) return;
       // A client that does not read is felt by the server.
       server.pause();
