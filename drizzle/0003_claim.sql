@@ -253,7 +253,8 @@ $$;
 --
 -- A full agent is out before any LIMIT, or it would hide everyone behind it. Of the n best agents of a queue the i-th
 -- gives at most n - i + 1 of its n best tasks. Agents whose first task a token budget makes wait are counted for
--- themselves, and what does not fit has no share of its queue's events: it takes nobody's place.
+-- themselves, and so are those whose throttles, the same ones, may lack room for a whole claim: they hide nobody else, and
+-- offer no more tasks than may run. What does not fit a budget has no share of its queue's events: it takes nobody's place.
 CREATE FUNCTION runplane.pick_tasks(
   p_agents uuid[], p_throttles uuid[], p_limit integer, p_pool uuid, p_now timestamptz,
   OUT tasks uuid[], OUT runs uuid[], OUT places tid[], OUT tokens bigint[])
@@ -321,6 +322,8 @@ BEGIN
   LOOP
     WITH lanes AS MATERIALIZED (
       SELECT a.id AS agent_id, a.batch_by_serial_key AS batches, x.throttles, x.budgeted, x.tokens, x.slack, x.slack_key, a.queue_id,
+             CASE WHEN x.room < p_limit OR x.budgeted AND v_ahead > 0 THEN x.throttles END AS scarce,
+             CASE WHEN x.room < p_limit THEN x.room END AS scarce_room,
              CASE WHEN p_pool IS NULL OR q.pool_id = p_pool THEN q.weight ELSE q.shared_weight END AS weight,
              least(CASE WHEN a.max_concurrent_tasks IS NOT NULL THEN a.max_concurrent_tasks - (
                SELECT count(*) FROM runplane.leases l
@@ -328,7 +331,7 @@ BEGIN
                   AND l.claim_seq >= coalesce((SELECT s.lease_from FROM runplane.scan_starts s WHERE s.agent_id = a.id), 0)) END, x.room, p_limit) AS room
         FROM runplane.agents a JOIN runplane.queues q ON q.id = a.queue_id
         CROSS JOIN LATERAL (
-          SELECT (array_agg(p.i) || '{NULL,NULL,NULL,NULL}'::integer[])[1:4] AS throttles, min(v_room[p.i]) AS room,
+          SELECT (array_agg(p.i ORDER BY p.i) || '{NULL,NULL,NULL,NULL}'::integer[])[1:4] AS throttles, min(v_room[p.i]) AS room,
                  coalesce(bool_or(v_token_limit[p.i] IS NOT NULL), false) AS budgeted,
                  min(CASE WHEN v_token_limit[p.i] = 0 THEN -1 WHEN v_token_room[p.i] < v_token_limit[p.i] THEN v_token_room[p.i] END) AS tokens,
                  min(v_slack[p.i]) AS slack, min(v_head_key[p.i]) FILTER (WHERE v_slack[p.i] IS NOT NULL) AS slack_key
@@ -337,17 +340,19 @@ BEGIN
        WHERE a.id = ANY (p_agents) AND NOT a.paused AND NOT q.paused),
     heads AS MATERIALIZED (
       SELECT l.*, w.waits, row_number() OVER (ORDER BY l.agent_id)::integer AS agent, row_number() OVER best AS n,
-             count(*) OVER best AS agents, h.priority_key AS first_key, h.turn AS first_turn, h.rank AS first_rank
+             dense_rank() OVER (ORDER BY l.queue_id, w.waits, l.scarce) AS part, count(*) OVER best AS agents,
+             CASE WHEN NOT bool_or(l.budgeted OR l.batches) OVER best THEN l.scarce_room END AS most,
+             h.priority_key AS first_key, h.turn AS first_turn, h.rank AS first_rank
         FROM lanes l CROSS JOIN LATERAL runplane.ready_head(l.agent_id) h
         CROSS JOIN LATERAL (
           SELECT (h.priority_key >= l.slack_key AND array_position(v_head, h.task_id) IS NULL AND y.need > l.slack OR y.need > l.tokens) IS TRUE AS waits
             FROM (SELECT CASE WHEN coalesce(l.tokens, l.slack) IS NOT NULL THEN (SELECT m.need FROM runplane.tokens_of_task(h.task_id) m) END AS need OFFSET 0) y) w
        WHERE l.room > 0
-      WINDOW best AS (PARTITION BY l.queue_id, w.waits ORDER BY h.priority_key, h.turn, h.rank ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)),
-    -- Queue by queue, so that only the best are sorted: of many agents the offers together are many times as many.
+      WINDOW best AS (PARTITION BY l.queue_id, w.waits, l.scarce ORDER BY h.priority_key, h.turn, h.rank ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)),
+    -- Part by part, so that only the best are sorted: of many agents the offers together are many times as many.
     offers AS (
       SELECT o.* FROM (
-        SELECT DISTINCT h.queue_id, h.waits, (p_limit + v_ahead + h.agents - 1) / h.agents AS depth FROM heads h) q
+        SELECT DISTINCT h.part, h.most, (p_limit + v_ahead + h.agents - 1) / h.agents AS depth FROM heads h) q
         -- So many agents that each may run so many have enough before this one: what comes after it is not among the best.
         LEFT JOIN LATERAL (
           SELECT d.priority_key, d.turn, d.rank FROM heads h CROSS JOIN LATERAL (
@@ -357,7 +362,7 @@ BEGIN
               WHERE q.depth > 1 AND least(h.room, p_limit - h.n + 1) >= q.depth AND r.agent_id = h.agent_id
                 AND (r.priority_key, r.turn, r.rank) >= (h.first_key, h.first_turn, h.first_rank)
               ORDER BY r.priority_key, r.turn, r.rank LIMIT 1 OFFSET q.depth - 1)) d
-           WHERE h.queue_id = q.queue_id AND h.waits = q.waits
+           WHERE h.part = q.part
            ORDER BY d.priority_key, d.turn, d.rank LIMIT 1 OFFSET (p_limit + v_ahead - 1) / q.depth) last ON true
        CROSS JOIN LATERAL (
         SELECT h.agent, h.queue_id, h.weight, h.budgeted, h.tokens, h.slack, h.slack_key, c.*
@@ -369,8 +374,8 @@ BEGIN
                AND (r.priority_key, r.turn, r.rank) >= (h.first_key, h.first_turn, h.first_rank)
              ORDER BY r.priority_key, r.turn, r.rank
              LIMIT CASE WHEN h.waits THEN p_limit + v_ahead - h.n + 1 WHEN h.budgeted AND v_ahead > 0 THEN p_limit + v_ahead ELSE least(h.room, p_limit - h.n + 1) END) c
-         WHERE h.queue_id = q.queue_id AND h.waits = q.waits AND h.n <= p_limit + CASE WHEN h.waits OR h.budgeted THEN v_ahead ELSE 0 END
-         ORDER BY c.priority_key, c.turn, c.rank LIMIT p_limit + v_ahead) o)
+         WHERE h.part = q.part AND h.n <= p_limit + CASE WHEN h.waits OR h.budgeted THEN v_ahead ELSE 0 END
+         ORDER BY c.priority_key, c.turn, c.rank LIMIT least(p_limit + v_ahead, q.most)) o)
     SELECT array_agg(o.task_id), array_agg(o.run_id), array_agg(o.place), array_agg(o.agent), array_agg(o.priority_key),
            array_agg(o.expected), array_agg(o.need),
            (SELECT array_agg(h.room ORDER BY h.agent) FROM heads h), (SELECT array_agg(h.batches ORDER BY h.agent) FROM heads h),

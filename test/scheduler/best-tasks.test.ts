@@ -20,10 +20,10 @@ test('a claim brings the best tasks that limits leave room for, however they are
   const plane = await ControlPlane.start();
   for (let story = 0; story < count({ test: 6, soak: 60 }); story++) {
     const agents = Array.from({ length: random(1, 20) }, (_, i) => `s${story}-a${i}`);
-    // Room of each agent, and what two of them share.
+    // Room of each agent, and what the first of them share.
     const rooms = new Map<string, number>();
     const shared = {
-      agents: agents.slice(0, 2),
+      agents: agents.slice(0, random(2, 20)),
       room: story % 2 === 0 ? random(1, 20) : Number.MAX_SAFE_INTEGER,
     };
     if (story % 2 === 0)
