@@ -9,6 +9,14 @@ export interface LiveSubscriber<Entry> {
   push(entries: readonly Entry[]): void;
 }
 
+interface Joiner<Entry, Scope> {
+  subscriber: LiveSubscriber<Entry>;
+  interest: Interest<Scope>;
+  /** A reading that answers this one tells it where its history ends. */
+  call: number;
+  joinedAt: string | null;
+}
+
 export interface LogReaderOptions<Entry, Scope> {
   db: Database;
   /** What committed since a snapshot, of what the scopes ask for, and the snapshot up to which that goes. */
@@ -46,8 +54,9 @@ export class LogReader<Entry, Scope> {
   #calls = 0;
   #answered = 0;
   #stopped = false;
-  /** How often somebody joined. */
-  #joined = 0;
+  readonly #joiners = new Set<Joiner<Entry, Scope>>();
+  /** Something was committed while the log was read. */
+  #signalled = false;
   readonly #unsubscribe: () => void;
 
   constructor(options: LogReaderOptions<Entry, Scope>) {
@@ -77,13 +86,14 @@ export class LogReader<Entry, Scope> {
    * is interested in will be pushed.
    */
   async join(subscriber: LiveSubscriber<Entry>, interest: Interest<Scope>): Promise<string> {
-    await this.read();
-    // No await from here on: between the snapshot and the joining nothing is pushed.
-    this.leave(subscriber);
-    this.#subscribers.set(subscriber, interest);
-    this.#groups.add(subscriber, interest);
-    this.#joined++;
-    return this.#snapshot;
+    const joiner: Joiner<Entry, Scope> = { subscriber, interest, call: this.#calls + 1, joinedAt: null };
+    this.#joiners.add(joiner);
+    try {
+      await this.read();
+    } finally {
+      this.#joiners.delete(joiner);
+    }
+    return joiner.joinedAt ?? this.#snapshot;
   }
 
   leave(subscriber: LiveSubscriber<Entry>): void {
@@ -108,6 +118,10 @@ export class LogReader<Entry, Scope> {
 
   #readSoon(): void {
     if (this.#timer || this.#subscribers.size === 0) return;
+    if (this.#reading) {
+      this.#signalled = true;
+      return;
+    }
     const read = (): void => {
       this.#timer = null;
       this.read().catch(this.#options.onError);
@@ -120,21 +134,36 @@ export class LogReader<Entry, Scope> {
   async #readOnce(): Promise<void> {
     const call = this.#calls;
     this.#readAt = performance.now();
+    this.#signalled = false;
     const { db, readSince } = this.#options;
-    const joined = this.#joined;
     try {
       const { snapshot, entries } =
         this.#subscribers.size === 0
           ? { snapshot: await readSnapshot(db), entries: [] }
           : await readSince(this.#snapshot, this.#groups.scopes());
-      // Somebody who joined meanwhile was told the old snapshot, and nobody asked for what is of its interest.
-      if (joined !== this.#joined) return;
       this.#snapshot = snapshot;
       this.#waitMs = entries.length < muchHappens ? readEveryMs.seldom : readEveryMs.often;
       await this.#push(entries, { xid: horizonOf(snapshot), id: 0 });
       this.#answered = call;
+      this.#admit(call, snapshot);
     } finally {
       this.#reading = null;
+      if (this.#signalled) this.#readSoon();
+    }
+  }
+
+  /**
+   * Lets those join who waited for this reading. Only here, between two of them: one that is under way asks for what those
+   * are interested in who were there when it began.
+   */
+  #admit(call: number, snapshot: string): void {
+    for (const joiner of this.#joiners) {
+      if (joiner.call > call) continue;
+      this.#joiners.delete(joiner);
+      this.leave(joiner.subscriber);
+      this.#subscribers.set(joiner.subscriber, joiner.interest);
+      this.#groups.add(joiner.subscriber, joiner.interest);
+      joiner.joinedAt = snapshot;
     }
   }
 

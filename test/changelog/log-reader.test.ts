@@ -62,15 +62,71 @@ test('who joins while a reading for others is under way is read for from where h
   const more = reader.read();
   readings[0]?.end('2:2:');
   expect(await late).toBe('2:2:');
-  for (let i = 1; i < 3; i++) {
-    await settle();
-    readings[i]?.end(`${i + 2}:${i + 2}:`);
-  }
+  await settle();
+  readings[1]?.end('3:3:');
   await more;
-  const read = readings.map(({ since, scopes }) => [since, ...scopes]);
-  expect(read[0]).toEqual([start, 'early']);
-  expect(read.at(-1)).toEqual(['2:2:', 'early', 'late']);
-  expect(told).toEqual({ early: ['2:2:', '4:4:'], late: ['4:4:'] });
+  expect(readings.map(({ since, scopes }) => [since, ...scopes])).toEqual([
+    [start, 'early'],
+    ['2:2:', 'early', 'late'],
+  ]);
+  expect(told).toEqual({ early: ['2:2:', '3:3:'], late: ['3:3:'] });
+  reader.stop();
+  await database.drop();
+});
+
+test('however many join and leave meanwhile, what a reading found is told, and the next one goes on from there', async () => {
+  const database = await createTestDatabase();
+  const asked: string[] = [];
+  let end = (): void => {};
+  let signal = (): void => {};
+  const reader = new LogReader<string, null>({
+    db: database.db,
+    readSince: (snapshot) => {
+      asked.push(snapshot);
+      const n = asked.length;
+      return new Promise((resolve) => {
+        end = () => resolve({ snapshot: `${n}:${n}:`, entries: [`entry ${n}`] });
+      });
+    },
+    keysOf: () => [],
+    onSignal: (listener) => {
+      signal = listener;
+      return () => {};
+    },
+    onError: (error) => {
+      throw error;
+    },
+  });
+  const everything = { name: 'all', keys: null, scope: null };
+  const told: string[] = [];
+  await reader.join({ push: (entries) => void told.push(...entries) }, everything);
+  const joined: { at: string; told: string[] }[] = [];
+  const settle = () => new Promise((resolve) => setTimeout(resolve, 0));
+
+  void reader.read();
+  for (let n = 1; n <= 20; n++) {
+    // One who joins during each reading, and one who only wants to know.
+    const one: { at: string; told: string[] } = { at: '', told: [] };
+    joined.push(one);
+    const subscriber = { push: (entries: readonly string[]) => void one.told.push(...entries) };
+    reader
+      .join(subscriber, { ...everything, name: `${n % 3}` })
+      .then((at) => {
+        one.at = at;
+      })
+      .catch(expect.unreachable);
+    signal();
+    end();
+    await settle();
+    await expect.poll(() => asked.length, { timeout: 5_000 }).toBeGreaterThan(n);
+  }
+  expect(asked.slice(1)).toEqual(asked.slice(1).map((_, i) => `${i + 1}:${i + 1}:`));
+  expect(told).toEqual(asked.slice(1).map((_, i) => `entry ${i + 1}`));
+  // What one sees whose snapshot it is told is history; all that follows is pushed.
+  for (const { at, told: later } of joined.filter((one) => one.at !== '')) {
+    const [history = 0] = at.split(':').map(Number);
+    expect(later).toEqual(told.filter((entry) => Number(entry.slice(6)) > history));
+  }
   reader.stop();
   await database.drop();
 });
