@@ -5,6 +5,7 @@ import {
   deliveredTo,
   encodeCursor,
   isBefore,
+  later,
   logStart,
   maxOpen,
   type Position,
@@ -44,10 +45,10 @@ export async function readChangePage<Change>(
   let position = given ?? logStart;
   for (;;) {
     const arrival = new Arrival(matches);
-    const snapshot = await reader.join(arrival, options.interest);
+    const { snapshot, end: logEnd } = await reader.join(arrival, options.interest);
     try {
       if (given === null) throw expired(epoch, snapshot, 'of another database (or of before a restore)');
-      if (position.xid > endOf(snapshot)) throw expired(epoch, snapshot, 'ahead of this database');
+      if (position.xid > logEnd) throw expired(epoch, snapshot, 'ahead of this database');
       const found = await readFrom(options, position, snapshot);
       position = found.position;
       if (found.changes.length > 0 || !found.through || end.aborted) {
@@ -83,7 +84,7 @@ async function readFrom<Change>(
     for (const change of part.changes) found.set(change.number, change);
     if (part.cutAt === null && (!page.full || page.last === null)) {
       const here = positionAt(snapshot, { xid: endOf(snapshot), id: 0 });
-      return { changes: [...found.values()], position: here, through: true };
+      return { changes: [...found.values()], position: later(position, here), through: true };
     }
     position = positionAt(snapshot, part.cutAt ?? page.last ?? position);
   }

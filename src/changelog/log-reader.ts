@@ -2,25 +2,43 @@ import type { Database } from '../db/pool.ts';
 import { logStart, type Position } from './cursor.ts';
 import type { Interest } from './interest.ts';
 import { InterestGroups } from './interest-groups.ts';
-import { horizonOf, readSnapshot } from './snapshot.ts';
+import { endOf, horizonOf, readSnapshot } from './snapshot.ts';
 
 export interface LiveSubscriber<Entry> {
   /** What may concern it of what became visible since it joined or was called last; the same list for all of one interest. */
   push(entries: readonly Entry[]): void;
 }
 
+/** What committed since a snapshot, or the first of it where that is too much for one reading. */
+export interface Reading<Entry> {
+  /** Up to which it goes. */
+  snapshot: string;
+  /** Transactions from here on had not begun, whatever is still to be read. */
+  end: bigint;
+  entries: Entry[];
+}
+
+/** Where a subscriber joined. */
+export interface Joined {
+  /** What it sees is history. */
+  snapshot: string;
+  /** Transactions from here on had not begun. */
+  end: bigint;
+}
+
 interface Joiner<Entry, Scope> {
   subscriber: LiveSubscriber<Entry>;
   interest: Interest<Scope>;
-  /** A reading that answers this one tells it where its history ends. */
+  /** A reading that began after this call lets it join. */
   call: number;
-  joinedAt: string | null;
+  resolve(joined: Joined): void;
+  reject(error: unknown): void;
 }
 
 export interface LogReaderOptions<Entry, Scope> {
   db: Database;
-  /** What committed since a snapshot, of what the scopes ask for, and the snapshot up to which that goes. */
-  readSince: (snapshot: string, scopes: Iterable<Scope>) => Promise<{ snapshot: string; entries: Entry[] }>;
+  /** What committed since a snapshot, of what the scopes ask for. */
+  readSince: (snapshot: string, scopes: Iterable<Scope>) => Promise<Reading<Entry>>;
   /** By these it is found who is concerned with an entry. */
   keysOf: (entry: Entry) => readonly string[];
   /** Calls back after commits; answers how to stop that. */
@@ -70,6 +88,9 @@ export class LogReader<Entry, Scope> {
     if (this.#timer) clearTimeout(this.#timer);
     this.#unsubscribe();
     for (const subscriber of this.#subscribers.keys()) this.leave(subscriber);
+    for (const { resolve } of this.#joiners)
+      resolve({ snapshot: this.#snapshot, end: endOf(this.#snapshot) });
+    this.#joiners.clear();
   }
 
   get subscribers(): number {
@@ -82,18 +103,16 @@ export class LogReader<Entry, Scope> {
   }
 
   /**
-   * Joins a subscriber and answers the snapshot that it joined at: what that one sees is history, everything else that it
-   * is interested in will be pushed.
+   * Joins a subscriber and answers where: what that snapshot sees is history, everything else that it is interested in
+   * will be pushed.
    */
-  async join(subscriber: LiveSubscriber<Entry>, interest: Interest<Scope>): Promise<string> {
-    const joiner: Joiner<Entry, Scope> = { subscriber, interest, call: this.#calls + 1, joinedAt: null };
-    this.#joiners.add(joiner);
-    try {
-      await this.read();
-    } finally {
-      this.#joiners.delete(joiner);
-    }
-    return joiner.joinedAt ?? this.#snapshot;
+  join(subscriber: LiveSubscriber<Entry>, interest: Interest<Scope>): Promise<Joined> {
+    const joined = new Promise<Joined>((resolve, reject) => {
+      this.#joiners.add({ subscriber, interest, call: this.#calls + 1, resolve, reject });
+    });
+    // Of what fails those hear who wait for it.
+    this.read().catch(() => {});
+    return joined;
   }
 
   leave(subscriber: LiveSubscriber<Entry>): void {
@@ -137,15 +156,23 @@ export class LogReader<Entry, Scope> {
     this.#signalled = false;
     const { db, readSince } = this.#options;
     try {
-      const { snapshot, entries } =
+      const { snapshot, end, entries } =
         this.#subscribers.size === 0
-          ? { snapshot: await readSnapshot(db), entries: [] }
+          ? await readNothing(db)
           : await readSince(this.#snapshot, this.#groups.scopes());
       this.#snapshot = snapshot;
       this.#waitMs = entries.length < muchHappens ? readEveryMs.seldom : readEveryMs.often;
       await this.#push(entries, { xid: horizonOf(snapshot), id: 0 });
-      this.#answered = call;
-      this.#admit(call, snapshot);
+      if (endOf(snapshot) === end) this.#answered = call;
+      else {
+        this.#waitMs = 0;
+        this.#signalled = true;
+      }
+      this.#admit(call, { snapshot, end });
+    } catch (error) {
+      for (const { reject } of this.#joiners) reject(error);
+      this.#joiners.clear();
+      throw error;
     } finally {
       this.#reading = null;
       if (this.#signalled) this.#readSoon();
@@ -156,14 +183,15 @@ export class LogReader<Entry, Scope> {
    * Lets those join who waited for this reading. Only here, between two of them: one that is under way asks for what those
    * are interested in who were there when it began.
    */
-  #admit(call: number, snapshot: string): void {
+  #admit(upTo: number, joined: Joined): void {
     for (const joiner of this.#joiners) {
-      if (joiner.call > call) continue;
+      const { subscriber, interest, call, resolve } = joiner;
+      if (call > upTo) continue;
       this.#joiners.delete(joiner);
-      this.leave(joiner.subscriber);
-      this.#subscribers.set(joiner.subscriber, joiner.interest);
-      this.#groups.add(joiner.subscriber, joiner.interest);
-      joiner.joinedAt = snapshot;
+      this.leave(subscriber);
+      this.#subscribers.set(subscriber, interest);
+      this.#groups.add(subscriber, interest);
+      resolve(joined);
     }
   }
 
@@ -190,4 +218,10 @@ export class LogReader<Entry, Scope> {
     }
     this.#position = position;
   }
+}
+
+/** There is nobody to read for. */
+async function readNothing(db: Database): Promise<Reading<never>> {
+  const snapshot = await readSnapshot(db);
+  return { snapshot, end: endOf(snapshot), entries: [] };
 }

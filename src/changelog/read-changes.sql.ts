@@ -1,6 +1,7 @@
 import type { Database } from '../db/pool.ts';
 import { transactionByKey } from '../db/transaction.ts';
 import type { LogPage, Position } from './cursor.ts';
+import type { Reading } from './log-reader.ts';
 
 /** An entry of the change log with what filters ask for. Names are those of now, statuses those of the change. */
 export interface LoggedChange {
@@ -47,13 +48,27 @@ left join lateral (
 
 /**
  * Everything that became visible since a snapshot, whatever order its transactions committed in; looked up further is only
- * what somebody asks for.
+ * what somebody asks for. Where too much did, as after a time in which nothing could be read, the rest is for the next
+ * reading: this one then takes the snapshot for older than it is, as if transactions from some place on had not begun.
  */
 const sinceSql = `
-with snapshot as materialized (select pg_current_snapshot() as now)
-select s.now::text as snapshot, x.* from snapshot s left join lateral (
+with moment as materialized (
+  select m.now, coalesce(
+           -- All of one transaction, if that is more.
+           (select greatest(e.xid, (
+              select (f.xid::text::bigint + 1)::text::xid8 from runplane.change_log f
+               where f.xid >= pg_snapshot_xmax($1::pg_snapshot) order by f.xid, f.id limit 1))
+              from runplane.change_log e where e.xid >= pg_snapshot_xmax($1::pg_snapshot) order by e.xid, e.id limit 1 offset $8),
+           pg_snapshot_xmax(m.now)) as xmax
+    from (select pg_current_snapshot() as now) m),
+snapshot as materialized (
+  select pg_snapshot_xmax(m.now) as log_end, format('%s:%s:%s', least(pg_snapshot_xmin(m.now), m.xmax), m.xmax,
+           (select string_agg(o.xid::text, ',' order by o.xid) from pg_snapshot_xip(m.now) o(xid) where o.xid < m.xmax))::pg_snapshot as now
+    from moment m)
+select s.now::text as snapshot, s.log_end::text as end, x.* from snapshot s left join lateral (
   select ${details} from runplane.change_log c ${joins}
-   where c.xid >= pg_snapshot_xmin($1::pg_snapshot) and not pg_visible_in_snapshot(c.xid, $1::pg_snapshot)
+   where c.xid >= pg_snapshot_xmin($1::pg_snapshot) and c.xid < pg_snapshot_xmax(s.now)
+     and not pg_visible_in_snapshot(c.xid, $1::pg_snapshot) and pg_visible_in_snapshot(c.xid, s.now)
      and case when c.task_id is null then $3::boolean else $2::boolean end
      and ($4::boolean or c.run_id in (select unnest($5::uuid[])) or c.task_id in (select unnest($6::uuid[]))
           or (select r.correlation_id from runplane.runs r where r.id = c.run_id) in (select unnest($7::text[])))) x on true
@@ -132,18 +147,28 @@ function union(scopes: Iterable<ChangeScope>): unknown[] {
   return [of.has('TASKS') || of.has('BOTH'), of.has('RUNS') || of.has('BOTH'), whole, ...keys];
 }
 
+/** Entries that one reading looks at: so many take the database a second at most. More are only those of one transaction. */
+const readTogether = 10_000;
+
 /** What committed since a snapshot, of what anybody asks for, and the snapshot up to which that goes. */
 export async function readSince(
   db: Database,
   snapshot: string,
   scopes: Iterable<ChangeScope>,
-): Promise<{ snapshot: string; entries: LoggedChange[] }> {
+  most = readTogether,
+): Promise<Reading<LoggedChange>> {
   // As of now, and the same when the transaction is repeated.
-  const values = [snapshot, ...union(scopes)];
+  const values = [snapshot, ...union(scopes), most];
   const { rows } = await transactionByKey(db, (tx) =>
-    tx.query<LoggedChange & { snapshot: string }>({ name: 'changes-since', text: sinceSql, values }),
+    tx.query<LoggedChange & { snapshot: string; end: string }>({
+      name: 'changes-since',
+      text: sinceSql,
+      values,
+      readsOnly: true,
+    }),
   );
-  return { snapshot: rows[0]?.snapshot ?? snapshot, entries: rows.filter((row) => row.number !== null) };
+  const [{ snapshot: now, end } = { snapshot, end: '0' }] = rows;
+  return { snapshot: now, end: BigInt(end), entries: rows.filter((row) => row.number !== null) };
 }
 
 /** Without changes there is one row, in which all of a change is null. */

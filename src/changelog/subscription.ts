@@ -12,7 +12,7 @@ import {
 } from './cursor.ts';
 import type { Interest } from './interest.ts';
 import type { LiveSubscriber, LogReader } from './log-reader.ts';
-import { endOf, horizonOf } from './snapshot.ts';
+import { horizonOf } from './snapshot.ts';
 import type { StreamEnd } from './stream-end.ts';
 import type { Changes, MessageStream } from './types.ts';
 
@@ -52,6 +52,7 @@ export class Subscription<Entry, Change extends Entry, Scope>
   #position: Position;
   #mode: 'START' | 'BACKLOG' | 'LIVE' = 'START';
   #joinedAt = '';
+  #logEnd = 0n;
   #buffer: Batch<Change>[] = [];
   #overflowed = false;
   #behindSince: number | null = null;
@@ -139,7 +140,7 @@ export class Subscription<Entry, Change extends Entry, Scope>
       return;
     }
     if (this.#isForeign) await this.#expire('of another database (or of before a restore)');
-    if (this.#position.xid > endOf(this.#joinedAt)) await this.#expire('ahead of this database');
+    if (this.#position.xid > this.#logEnd) await this.#expire('ahead of this database');
     this.#mode = 'BACKLOG';
   }
 
@@ -157,7 +158,9 @@ export class Subscription<Entry, Change extends Entry, Scope>
   async #join(): Promise<void> {
     this.#overflowed = false;
     const { reader, interest } = this.#options;
-    this.#joinedAt = await reader.join(this, interest);
+    const { snapshot, end } = await reader.join(this, interest);
+    this.#joinedAt = snapshot;
+    this.#logEnd = end;
     if (this.#closed) reader.leave(this);
   }
 

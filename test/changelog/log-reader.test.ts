@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { LogReader } from '../../src/changelog/log-reader.ts';
+import { endOf } from '../../src/changelog/snapshot.ts';
 import { createTestDatabase } from '../support/database.ts';
 
 test('who asks while a reading is under way is answered by one that began later, however many ask', async () => {
@@ -8,7 +9,8 @@ test('who asks while a reading is under way is answered by one that began later,
   const ends: (() => void)[] = [];
   const reader = new LogReader<string, null>({
     db: database.db,
-    readSince: (snapshot) => new Promise((resolve) => ends.push(() => resolve({ snapshot, entries: [] }))),
+    readSince: (snapshot) =>
+      new Promise((resolve) => ends.push(() => resolve({ snapshot, end: endOf(snapshot), entries: [] }))),
     keysOf: () => [],
     onSignal: () => () => {},
     onError: (error) => {
@@ -41,7 +43,8 @@ test('who joins while a reading for others is under way is read for from where h
     db: database.db,
     readSince: (since, scopes) =>
       new Promise((resolve) => {
-        const end = (snapshot: string): void => resolve({ snapshot, entries: [snapshot] });
+        const end = (snapshot: string): void =>
+          resolve({ snapshot, end: endOf(snapshot), entries: [snapshot] });
         readings.push({ since, scopes: [...scopes], end });
       }),
     keysOf: () => [],
@@ -52,8 +55,10 @@ test('who joins while a reading for others is under way is read for from where h
   });
   const settle = () => new Promise((resolve) => setImmediate(resolve));
   const told: Record<string, string[]> = { early: [], late: [] };
-  const join = (name: string): Promise<string> =>
-    reader.join({ push: (entries) => told[name]?.push(...entries) }, { name, keys: null, scope: name });
+  const join = async (name: string): Promise<string> => {
+    const subscriber = { push: (entries: readonly string[]) => void told[name]?.push(...entries) };
+    return (await reader.join(subscriber, { name, keys: null, scope: name })).snapshot;
+  };
 
   const start = await join('early');
   const late = join('late');
@@ -85,7 +90,7 @@ test('however many join and leave meanwhile, what a reading found is told, and t
       asked.push(snapshot);
       const n = asked.length;
       return new Promise((resolve) => {
-        end = () => resolve({ snapshot: `${n}:${n}:`, entries: [`entry ${n}`] });
+        end = () => resolve({ snapshot: `${n}:${n}:`, end: BigInt(n), entries: [`entry ${n}`] });
       });
     },
     keysOf: () => [],
@@ -111,8 +116,8 @@ test('however many join and leave meanwhile, what a reading found is told, and t
     const subscriber = { push: (entries: readonly string[]) => void one.told.push(...entries) };
     reader
       .join(subscriber, { ...everything, name: `${n % 3}` })
-      .then((at) => {
-        one.at = at;
+      .then(({ snapshot }) => {
+        one.at = snapshot;
       })
       .catch(expect.unreachable);
     signal();

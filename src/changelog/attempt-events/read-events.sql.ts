@@ -2,6 +2,8 @@ import type { Database } from '../../db/pool.ts';
 import { transactionByKey } from '../../db/transaction.ts';
 import { limits } from '../../domain/limits.ts';
 import type { LogPage, Position } from '../cursor.ts';
+import type { Reading } from '../log-reader.ts';
+import { endOf } from '../snapshot.ts';
 import type { AttemptEvent } from '../types.ts';
 
 /** Whose events: of a run, of a task of it, or of an attempt of that task. */
@@ -71,7 +73,7 @@ export async function readEventsSince(
   db: Database,
   snapshot: string,
   scopes: Iterable<EventScope>,
-): Promise<{ snapshot: string; entries: LoggedEvent[] }> {
+): Promise<Reading<LoggedEvent>> {
   const runs = new Set<string>();
   const tasks = new Set<string>();
   for (const { runId, taskId } of scopes) {
@@ -85,7 +87,8 @@ export async function readEventsSince(
       values: [snapshot, [...runs], [...tasks]],
     }),
   );
-  return { snapshot: rows[0]?.snapshot ?? snapshot, entries: rows.filter((row) => row.number !== null) };
+  const now = rows[0]?.snapshot ?? snapshot;
+  return { snapshot: now, end: endOf(now), entries: rows.filter((row) => row.number !== null) };
 }
 
 /** Without events there is one row, in which all of an event is null. */
