@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { logStart } from '../../src/changelog/cursor.ts';
 import { type ChangeScope, readPage, readSince } from '../../src/changelog/read-changes.sql.ts';
 import { endOf, readSnapshot } from '../../src/changelog/snapshot.ts';
-import { logStart } from '../../src/changelog/cursor.ts';
 import { ControlPlane } from '../support/control-plane.ts';
 
 let plane: ControlPlane;

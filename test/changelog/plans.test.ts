@@ -135,7 +135,7 @@ describe.skipIf(process.env.TEST_POOLER_URL !== undefined)('planned while nothin
     plans.length = 0;
     for (let repeat = 0; repeat < 3; repeat++) await readAll();
     const seen = plans.map(({ query }) => query).join('\n');
-    for (const part of ['s.now::text as snapshot, x.* from snapshot', 'e.run_id = $6', 'log_deleted_xid'])
+    for (const part of ['s.log_end::text as end, x.* from snapshot', 'e.run_id = $6', 'log_deleted_xid'])
       expect(seen).toContain(part);
     const read = new Set(['runs', 'tasks', 'change_log', 'attempt_events']);
     const ofTheLog = plans.filter(({ query }) => query.includes('pg_visible_in_snapshot'));
