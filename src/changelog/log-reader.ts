@@ -31,8 +31,8 @@ interface Joiner<Entry, Scope> {
   interest: Interest<Scope>;
   /** A reading that began after this call lets it join. */
   call: number;
-  resolve(joined: Joined): void;
-  reject(error: unknown): void;
+  resolve: (joined: Joined) => void;
+  reject: (error: unknown) => void;
 }
 
 export interface LogReaderOptions<Entry, Scope> {
