@@ -178,7 +178,8 @@ test(
     if (tier === 'soak') {
       const repeated = followers.reduce((all, follower) => all + follower.repeated, 0);
       const reconnects = followers.reduce((all, follower) => all + follower.reconnects - 1, 0);
-      console.log({ total, seconds, seen: followers.length, reconnects, repeated });
+      const slow = followers.reduce((all, follower) => all + follower.slow, 0);
+      console.log({ total, seconds, seen: followers.length, reconnects, repeated, slow });
     }
   },
   patience,

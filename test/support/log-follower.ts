@@ -7,6 +7,7 @@ interface Change {
 }
 interface Message {
   data: { told: { changes: Change[] } };
+  errors: { extensions: { code: string } }[];
 }
 
 export interface FollowerOptions {
@@ -28,6 +29,8 @@ export class LogFollower {
   seen = 0;
   repeated = 0;
   reconnects = 0;
+  /** How often its stream ended because it was behind for longer than is tolerated. */
+  slow = 0;
   /** What must not be. */
   readonly faults: string[] = [];
   #cursor: string;
@@ -75,9 +78,10 @@ export class LogFollower {
     for (;;) {
       const event = await stream.next();
       if (event?.event !== 'next') return;
-      const { data } = JSON.parse(event.data) as Partial<Message>;
+      const { data, errors } = JSON.parse(event.data) as Partial<Message>;
       if (!data || event.id === null) {
-        this.faults.push(event.data);
+        if (errors?.[0]?.extensions.code === 'SLOW_CONSUMER') this.slow++;
+        else this.faults.push(event.data);
         return;
       }
       const before = this.seen;
