@@ -145,10 +145,11 @@ test(
     // While it is open nobody's cursor moves on, and who comes again is told again all that was since: for a part of the time.
     await expect.poll(() => told, { timeout: patience, interval: 20 }).toBeGreaterThan(tellings * 0.5);
     release = await openElsewhere();
-    const heldFrom = told;
+    // Much may have been told while it was opened.
+    const held = Math.min(told + tellings * count({ test: 0.2, soak: 0.02 }), tellings);
     await expect
       .poll(() => told, { timeout: patience, interval: 20 })
-      .toBeGreaterThan(heldFrom + tellings * count({ test: 0.2, soak: 0.02 }));
+      .toBeGreaterThanOrEqual(Math.floor(held));
     await release();
 
     const ends = await Promise.all(writing.map((writer) => writer.ended));
