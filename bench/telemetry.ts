@@ -1,10 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { startApp } from '../src/app.ts';
 import { readConfig } from '../src/config.ts';
 import type { Services } from '../src/services.ts';
 import { answer, compareAll, measureOptions, type Place, rounds } from './support/compare.ts';
-import { launch, prepareProduct, silent } from './support/product.ts';
+import { launch, prepareProduct, silent, untilWorkedOff } from './support/product.ts';
 import { createDatabase, settle } from './support/server.ts';
 import { type SpanReceiver, spawnSpanReceiver } from './support/span-receiver.ts';
 
@@ -80,10 +79,7 @@ async function measure({ server, database, spans, jobs }: TelemetryOptions): Pro
 
 async function workOff(services: Services, jobs: number): Promise<void> {
   for (let left = jobs; left > 0; left -= batch) await launch(services, Math.min(batch, left), config);
-  const unfinished = {
-    text: 'select exists (select from runplane.ready_tasks) or exists (select from runplane.leases) as left',
-  };
-  while ((await services.db.query<{ left: boolean }>(unfinished)).rows[0]?.left) await sleep(5);
+  await untilWorkedOff(services);
 }
 
 async function main(): Promise<void> {

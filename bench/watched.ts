@@ -1,9 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { startApp } from '../src/app.ts';
 import { readConfig } from '../src/config.ts';
 import { answer, compareAll, measureOptions, type Place, rounds } from './support/compare.ts';
-import { prepareProduct, silent } from './support/product.ts';
+import { launchAll, prepareProduct, silent, untilWorkedOff } from './support/product.ts';
 import { createDatabase, settle } from './support/server.ts';
 import { startWatchers } from './support/watchers.ts';
 
@@ -66,14 +65,9 @@ async function measure({ server, database, watched, jobs }: WatchedOptions): Pro
       config: {},
       correlationId: correlationId(first + i, jobs),
     }));
-    const outcomes = await app.services.intake.launchRuns(runs);
-    if (outcomes.some(({ kind }) => kind !== 'LaunchRunSuccess'))
-      throw new Error(JSON.stringify(outcomes[0]));
+    await launchAll(app.services, runs);
   }
-  const unfinished = {
-    text: 'select exists (select from runplane.ready_tasks) or exists (select from runplane.leases) as left',
-  };
-  while ((await app.services.db.query<{ left: boolean }>(unfinished)).rows[0]?.left) await sleep(5);
+  await untilWorkedOff(app.services);
   const seconds = (performance.now() - start) / 1000;
   const { user, system } = process.cpuUsage(cpu);
   // Everything was told, or this waits for ever.

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { migrate } from '../../src/db/migrate.ts';
 import { Database } from '../../src/db/pool.ts';
 import type { InlineHandler } from '../../src/dispatch/handlers.ts';
@@ -94,6 +95,13 @@ export const launch = (services: Services, count: number, config: object): Promi
 export async function launchAll(services: Services, runs: readonly LaunchRunInput[]): Promise<void> {
   for (const outcome of await services.intake.launchRuns(runs))
     if (outcome.kind !== 'LaunchRunSuccess') throw new Error(JSON.stringify(outcome));
+}
+
+/** Until everything that was launched is worked off. */
+export async function untilWorkedOff({ db }: Pick<Services, 'db'>): Promise<void> {
+  const text =
+    'select exists (select from runplane.ready_tasks) or exists (select from runplane.leases) as left';
+  while ((await db.query<{ left: boolean }>({ text })).rows[0]?.left) await sleep(5);
 }
 
 export const openDatabase = (url: string): Database =>

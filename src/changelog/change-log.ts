@@ -56,11 +56,11 @@ export function createChangeLog({ db, reader, eventReader, epoch }: ChangeLogOpt
         end: filter.ids ? new RunsEnd(db, filter.ids) : null,
       }),
     taskChangePage: (filter, { waitMs, clientGone, ...page }) => {
-      const asked = { interest: interestInTasks(filter), matches: taskMatcher(filter) } as const;
+      const asked = { interest: interestInTasks(filter), matches: taskMatcher(filter) };
       return polls.run(waitMs, clientGone, (end) => readChangePage({ ...log, ...page, ...asked }, end));
     },
     runChangePage: (filter, { waitMs, clientGone, ...page }) => {
-      const asked = { interest: interestInRuns(filter), matches: runMatcher(filter) } as const;
+      const asked = { interest: interestInRuns(filter), matches: runMatcher(filter) };
       return polls.run(waitMs, clientGone, (end) => readChangePage({ ...log, ...page, ...asked }, end));
     },
     attemptEvents: async (of, after) => {

@@ -161,12 +161,14 @@ export class LogReader<Entry, Scope> {
           ? await readNothing(db)
           : await readSince(this.#snapshot, this.#groups.scopes());
       this.#snapshot = snapshot;
-      this.#waitMs = entries.length < muchHappens ? readEveryMs.seldom : readEveryMs.often;
       await this.#push(entries, { xid: horizonOf(snapshot), id: 0 });
-      if (endOf(snapshot) === end) this.#answered = call;
-      else {
-        this.#waitMs = 0;
+      if (endOf(snapshot) === end) {
+        this.#answered = call;
+        this.#waitMs = entries.length < muchHappens ? readEveryMs.seldom : readEveryMs.often;
+      } else {
+        // The rest follows at once.
         this.#signalled = true;
+        this.#waitMs = 0;
       }
       this.#admit(call, { snapshot, end });
     } catch (error) {

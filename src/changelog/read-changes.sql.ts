@@ -29,13 +29,13 @@ export interface LoggedChange {
   createdAt: Date;
 }
 
+// Of a run that is being deleted the tasks go first; what became of them is told without their names.
 const details = `
 c.xid::text as xid, c.id as number, c.sequence, c.at, c.run_id as "runId", c.task_id as "taskId", c.from_status as "fromStatus",
 c.to_status as "toStatus", c.attempt_id as "attemptId", c.attempt_number as "attemptNumber", c.error_code as "errorCode", c.reason,
 r.job, case when c.task_id is not null then coalesce(t.step, '') end as step, case when c.task_id is not null then coalesce(t.agent, '') end as agent,
 t.queue, r.customer, coalesce(t.labels, r.labels) as labels, r.correlation_id as "correlationId",
 r.idempotency_key as "idempotencyKey", coalesce(t.created_at, r.created_at) as "createdAt"`;
-// Of a run that is being deleted the tasks go first; what became of them is told without their names.
 // Looked up for each entry by its keys: joined, the log would be read as all of the runs and tasks that there are.
 const joins = `
 cross join lateral (
@@ -68,7 +68,7 @@ snapshot as materialized (
 select s.now::text as snapshot, s.log_end::text as end, x.* from snapshot s left join lateral (
   select ${details} from runplane.change_log c ${joins}
    where c.xid >= pg_snapshot_xmin($1::pg_snapshot) and c.xid < pg_snapshot_xmax(s.now)
-     and not pg_visible_in_snapshot(c.xid, $1::pg_snapshot) and pg_visible_in_snapshot(c.xid, s.now)
+     and not pg_visible_in_snapshot(c.xid, $1::pg_snapshot)
      and case when c.task_id is null then $3::boolean else $2::boolean end
      and ($4::boolean or c.run_id in (select unnest($5::uuid[])) or c.task_id in (select unnest($6::uuid[]))
           or (select r.correlation_id from runplane.runs r where r.id = c.run_id) in (select unnest($7::text[])))) x on true
@@ -167,8 +167,10 @@ export async function readSince(
       readsOnly: true,
     }),
   );
-  const [{ snapshot: now, end } = { snapshot, end: '0' }] = rows;
-  return { snapshot: now, end: BigInt(end), entries: rows.filter((row) => row.number !== null) };
+  const [first] = rows;
+  if (!first) throw new Error('A reading of the log answered no snapshot.');
+  const entries = rows.filter((row) => row.number !== null);
+  return { snapshot: first.snapshot, end: BigInt(first.end), entries };
 }
 
 /** Without changes there is one row, in which all of a change is null. */

@@ -1,4 +1,4 @@
-import { cell, type JsonColumns, jsonColumns } from '../db/json-columns.ts';
+import { type JsonColumns, jsonColumns, rowsOf } from '../db/json-columns.ts';
 import type { Queryable } from '../db/pool.ts';
 import type { RunStatus } from '../domain/status.ts';
 
@@ -51,22 +51,7 @@ async function lock(
     values: [ids],
     readsOnly: true,
   });
-  const locked = new Map<string, LockedRun>();
-  for (const { runs } of rows) {
-    for (const [i, id] of runs.id.entries()) {
-      locked.set(id, {
-        id,
-        status: cell(runs.status, i),
-        openTasks: cell(runs.openTasks, i),
-        blockedTasks: cell(runs.blockedTasks, i),
-        totalTasks: cell(runs.totalTasks, i),
-        hasSpawned: cell(runs.hasSpawned, i),
-        sequence: cell(runs.sequence, i),
-        cancelRequested: cell(runs.cancelRequested, i),
-      });
-    }
-  }
-  return locked;
+  return new Map(rows.flatMap(({ runs }) => rowsOf<LockedRun>(runs)).map((run) => [run.id, run]));
 }
 
 /** Locks the runs of attempts: every change of a task but its claim happens under its run's lock. */

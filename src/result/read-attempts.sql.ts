@@ -1,4 +1,4 @@
-import { cell, type JsonColumns, jsonColumns } from '../db/json-columns.ts';
+import { type JsonColumns, jsonColumns, rowsOf } from '../db/json-columns.ts';
 import type { Queryable } from '../db/pool.ts';
 import { groupBy } from '../domain/group-by.ts';
 import { type AttemptHistory, defaultRetryPolicy, type RetryPolicy } from '../domain/retry-policy.ts';
@@ -106,11 +106,9 @@ export async function readAttempts(
     values: [attemptIds, mayBeRepeated],
     readsOnly: true,
   });
-  const attempts = rows.flatMap(({ attempts: columns }) =>
-    columns.attemptId.map((_, i) =>
-      attemptRow(identityOf(columns, i), 'RUNNING', null, true, cell(columns.unfinished, i)),
-    ),
-  );
+  const attempts = rows
+    .flatMap(({ attempts: leased }) => rowsOf<LeasedAttempt>(leased))
+    .map((row) => attemptRow(row, 'RUNNING', null, true, row.unfinished));
   if (attempts.length === attemptIds.length) return attempts;
   const known = new Set(attempts.map(({ attemptId }) => attemptId));
   const ended = await tx.query<EndedAttempt & Record<string, unknown>>({
@@ -122,19 +120,6 @@ export async function readAttempts(
     attempts.push(attemptRow(row, row.attempt, row.reportedDigest, row.leased, null));
   return attempts;
 }
-
-const identityOf = (columns: JsonColumns<Identity>, i: number): Identity => ({
-  attemptId: cell(columns.attemptId, i),
-  number: cell(columns.number, i),
-  sequence: cell(columns.sequence, i),
-  taskId: cell(columns.taskId, i),
-  task: cell(columns.task, i),
-  step: cell(columns.step, i),
-  agentId: cell(columns.agentId, i),
-  serialKey: cell(columns.serialKey, i),
-  optional: cell(columns.optional, i),
-  runId: cell(columns.runId, i),
-});
 
 /** Field by field, so that all rows have one shape and none is copied as a whole. */
 function attemptRow(

@@ -1,4 +1,4 @@
-import { cell, type JsonColumns, jsonColumns } from '../db/json-columns.ts';
+import { type JsonColumns, jsonColumns, rowsOf } from '../db/json-columns.ts';
 import type { Database } from '../db/pool.ts';
 import { statement } from '../db/transaction.ts';
 import { newUuid } from '../domain/ids.ts';
@@ -84,28 +84,11 @@ export async function claimTasks(db: Database, request: ClaimRequest): Promise<C
       request.poolId,
     ],
   });
-  const tasks = rows[0]?.tasks;
-  if (!tasks) return [];
-  return tasks.attemptId.map((attemptId, i) => ({
-    attemptId,
-    taskId: cell(tasks.taskId, i),
-    runId: cell(tasks.runId, i),
-    agentId: cell(tasks.agentId, i),
-    agent: cell(tasks.agent, i),
-    handler: cell(tasks.handler, i),
-    step: cell(tasks.step, i),
-    number: cell(tasks.number, i),
-    input: cell(tasks.input, i),
-    labels: cell(tasks.labels, i),
-    customer: cell(tasks.customer, i),
-    correlationId: cell(tasks.correlationId, i),
-    eventId: cell(tasks.eventId, i),
-    serialKey: cell(tasks.serialKey, i),
-    checkpoint: cell(tasks.checkpoint, i),
-    leaseSeconds: cell(tasks.leaseSeconds, i),
-    timeoutSeconds: cell(tasks.timeoutSeconds, i),
-    startedAt: new Date(cell(tasks.startedAt, i)),
-    expiresAt: new Date(cell(tasks.expiresAt, i)),
-    traceContext: cell(tasks.traceContext, i),
-  }));
+  return rows.flatMap(({ tasks }) =>
+    rowsOf<ClaimedTask>(tasks).map((task) => ({
+      ...task,
+      startedAt: new Date(task.startedAt),
+      expiresAt: new Date(task.expiresAt),
+    })),
+  );
 }

@@ -91,8 +91,13 @@ test('filters choose by every field, and an empty list matches nothing', async (
     customer: 'acme',
     labels: [{ key: 'env', value: 'prod' }],
     correlationId: 'c1',
+    idempotencyKey: 'once',
   });
   await plane.launch('two');
+  const [task] = await plane.rows<{ id: string; at: Date }>(
+    'select id, created_at as at from runplane.tasks where run_id = $1',
+    [run],
+  );
   const matched = async (filter: object) =>
     (await next(tasks(filter, after))).changes.map((change) => change.job);
   expect(await matched({})).toEqual(['one', 'two']);
@@ -112,6 +117,8 @@ test('filters choose by every field, and an empty list matches nothing', async (
     },
     { not: { jobs: ['two'] } },
     { queues: ['default'], customers: ['acme'], statuses: ['ENQUEUED'] },
+    { ids: [task?.id] },
+    { jobs: ['one'], createdAfter: task?.at },
   ]) {
     expect(await matched(filter), JSON.stringify(filter)).toEqual(['one']);
   }
@@ -123,9 +130,16 @@ test('filters choose by every field, and an empty list matches nothing', async (
     { createdAfter: new Date(Date.now() + 60_000) },
     { createdBefore: new Date(Date.now() - 60_000) },
     { anyLabels: [] },
+    { queues: ['interactive'] },
+    { jobs: ['one'], createdBefore: task?.at },
   ]) {
     expect(await matched(filter), JSON.stringify(filter)).toEqual([]);
   }
+  const matchedRuns = async (filter: object) =>
+    (await next(runs(filter, after))).changes.map((change) => change.job);
+  expect(await matchedRuns({})).toEqual(['one', 'two']);
+  for (const filter of [{ ids: [run] }, { idempotencyKeys: ['once'] }, { correlationId: 'c1' }])
+    expect(await matchedRuns(filter), JSON.stringify(filter)).toEqual(['one']);
 });
 
 describe('cursors', () => {
