@@ -1,3 +1,4 @@
+import { limits } from '../domain/limits.ts';
 import { type Batch, batchOf, isTooMuch } from './batch.ts';
 import {
   CursorError,
@@ -31,7 +32,7 @@ export interface SubscriptionOptions<Entry, Change extends Entry, Scope> {
 }
 
 const keepAliveMs = 15_000;
-const maxBehindMs = 60_000;
+const maxBehindMs = limits.streamUnreadSeconds * 1000;
 
 /** A subscriber read more slowly than changes came, for longer than is tolerated; it resumes by its cursor. */
 export class SlowConsumerError extends Error {
@@ -167,7 +168,9 @@ export class Subscription<Entry, Change extends Entry, Scope>
   async #fallBack(): Promise<void> {
     if (this.#behindSince !== null && performance.now() - this.#behindSince > maxBehindMs) {
       await this.return();
-      throw new SlowConsumerError('The stream was read too slowly for 60 s. Resume after the last cursor.');
+      throw new SlowConsumerError(
+        `The stream was read too slowly for ${limits.streamUnreadSeconds} s. Resume after the last cursor.`,
+      );
     }
     // What ended meanwhile is in the backlog, which does not tell of it: it is asked for again.
     this.#endBegun = false;

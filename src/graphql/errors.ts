@@ -1,4 +1,4 @@
-import { GraphQLError } from 'graphql';
+import { type ASTNode, GraphQLError } from 'graphql';
 import { CursorError } from '../changelog/cursor.ts';
 import { SlowConsumerError } from '../changelog/subscription.ts';
 import type { Scope } from '../domain/credential.ts';
@@ -26,8 +26,11 @@ const graphqlError = (code: GraphQLErrorCode, message: string, more: object = {}
 export const badUserInput = (field: string, message: string): GraphQLError =>
   graphqlError('BAD_USER_INPUT', message, { field });
 
-export const lacksScope = (scope: Scope): GraphQLError =>
-  graphqlError('FORBIDDEN', `This needs the scope ${scope}.`, { scope });
+export const lacksScope = (scope: Scope, nodes?: ASTNode): GraphQLError =>
+  new GraphQLError(`This needs the scope ${scope}.`, { nodes, extensions: { code: 'FORBIDDEN', scope } });
+
+/** Of operations that nothing could be executed of. */
+export const isForbidden = ({ extensions }: GraphQLError): boolean => extensions.code === 'FORBIDDEN';
 
 /** A stream that a token does not reach. */
 export const forbiddenStream = ({ message, scope }: { message: string; scope: Scope }): GraphQLError =>
@@ -37,11 +40,14 @@ export const forbiddenStream = ({ message, scope }: { message: string; scope: Sc
 export const unauthenticated = (): GraphQLError =>
   graphqlError('UNAUTHENTICATED', 'The credential is not valid any more.');
 
-/** Refuses a batch that is larger than one mutation may have. */
+export function batchTooLarge(field: string, actual: number): GraphQLError {
+  const message = `${field} has ${actual} entries; at most ${limits.batch} are allowed.`;
+  return graphqlError('BATCH_TOO_LARGE', message, { field, limit: limits.batch, actual });
+}
+
+/** Refuses a batch that is larger than one mutation may have; over HTTP it was refused before anything is executed. */
 export function checkBatch(field: string, entries: readonly unknown[]): void {
-  if (entries.length <= limits.batch) return;
-  const message = `${field} has ${entries.length} entries; at most ${limits.batch} are allowed.`;
-  throw graphqlError('BATCH_TOO_LARGE', message, { field });
+  if (entries.length > limits.batch) throw batchTooLarge(field, entries.length);
 }
 
 /** Errors of services as clients see them; others stay what they are. */
@@ -61,7 +67,9 @@ export function streamError(error: unknown): unknown {
   if (error instanceof RangeError && error.message.startsWith('Maximum call stack')) {
     return graphqlError('BAD_USER_INPUT', 'The document or a value in it is nested too deep.');
   }
-  return error instanceof SlowConsumerError ? graphqlError('SLOW_CONSUMER', error.message) : error;
+  return error instanceof SlowConsumerError
+    ? graphqlError('SLOW_CONSUMER', error.message, { limit: limits.streamUnreadSeconds })
+    : error;
 }
 
 interface ErrorLog {

@@ -31,6 +31,14 @@ interface Measures {
   fields: number;
 }
 
+/** An argument that asks for more entries than a page may have, or gives more than a batch may have. */
+export interface Excess {
+  of: 'page' | 'batch';
+  argument: string;
+  entries: number;
+  node: FieldNode;
+}
+
 const nothing: Measures = { cost: 0, depth: 0, fields: 0 };
 
 /**
@@ -46,6 +54,7 @@ export class OperationMeasurement {
   readonly #measured = new Map<string, Measures>();
   readonly #within = new Set<string>();
   #level = 0;
+  #excess: Excess | null = null;
 
   constructor(
     schema: GraphQLSchema,
@@ -68,11 +77,12 @@ export class OperationMeasurement {
     this.#variables = variables ?? {};
   }
 
-  measure(): Measures {
+  measure(): Measures & { excess: Excess | null } {
     const { operation, selectionSet } = this.#operation;
     // A message of a stream is a page at most.
     const page = operation === OperationTypeNode.SUBSCRIPTION ? limits.page : null;
-    return this.#selections(selectionSet, this.#schema.getRootType(operation) ?? null, page);
+    const measures = this.#selections(selectionSet, this.#schema.getRootType(operation) ?? null, page);
+    return { ...measures, excess: this.#excess };
   }
 
   #selections(
@@ -122,6 +132,7 @@ export class OperationMeasurement {
     const field = this.#definition(node.name.value, parent);
     const type = field ? getNamedType(field.type) : null;
     const isList = field !== null && isListType(getNullableType(field.type));
+    this.#excess ??= this.#excessOf(node, field, isList);
     const size = this.#sizeOf(node, field, isList) ?? page;
     // What is too deep already is not followed down: how deep it is cannot be worth a full stack.
     if (this.#level > limits.queryDepth) return { cost: 1, depth: 1, fields: 1 };
@@ -138,13 +149,24 @@ export class OperationMeasurement {
     const asked = given('first') ?? given('last') ?? given('limit') ?? given('input');
     if (asked !== null) return asked;
     if (isList) {
-      // A batch answers each entry.
       for (const { name, type } of field?.args ?? []) {
         const entries = isListType(getNullableType(type)) ? given(name) : null;
         if (entries !== null) return entries;
       }
     }
     return field?.args.some(({ name }) => name === 'first') ? limits.defaultPage : null;
+  }
+
+  #excessOf(node: FieldNode, field: GraphQLField<unknown, unknown> | null, isList: boolean): Excess | null {
+    for (const { name, type } of field?.args ?? []) {
+      const isPage = name === 'first' || name === 'last';
+      // A batch answers each entry.
+      if (!isPage && !(isList && isListType(getNullableType(type)))) continue;
+      const entries = this.#entriesOf(node.arguments, name);
+      if (entries !== null && entries > (isPage ? limits.page : limits.batch))
+        return { of: isPage ? 'page' : 'batch', argument: name, entries, node };
+    }
+    return null;
   }
 
   #entriesOf(nodes: readonly ArgumentNode[] | undefined, name: string): number | null {

@@ -1,8 +1,12 @@
-import { type DocumentNode, type GraphQLSchema, Kind, visit } from 'graphql';
+import { type DocumentNode, GraphQLError, type GraphQLSchema, Kind, visit } from 'graphql';
 import { limits } from '../domain/limits.ts';
-import { OperationMeasurement, type Variables } from './operation-measurement.ts';
+import { pageTooLarge } from '../read/page.ts';
+import { batchTooLarge } from './errors.ts';
+import { type Excess, OperationMeasurement, type Variables } from './operation-measurement.ts';
 
 export type QueryLimitCode =
+  | 'BATCH_TOO_LARGE'
+  | 'PAGE_TOO_LARGE'
   | 'QUERY_TOO_DEEP'
   | 'QUERY_TOO_EXPENSIVE'
   | 'TOO_MANY_ALIASES'
@@ -11,9 +15,7 @@ export type QueryLimitCode =
 /** Which limit a document is beyond, and by how much. */
 export interface QueryRefusal {
   code: QueryLimitCode;
-  message: string;
-  limit: number;
-  actual: number;
+  error: GraphQLError;
 }
 
 /** The limit that a document is beyond; null: none. It need not be valid: what cannot be resolved counts as it stands. */
@@ -28,7 +30,7 @@ export function findExceededLimit(
   }
   for (const definition of document.definitions) {
     if (definition.kind !== Kind.OPERATION_DEFINITION) continue;
-    const { cost, depth, fields } = new OperationMeasurement(
+    const { cost, depth, excess, fields } = new OperationMeasurement(
       schema,
       document,
       definition,
@@ -42,6 +44,7 @@ export function findExceededLimit(
       const message = `The operation has ${fields} root fields`;
       return refuse('TOO_MANY_ROOT_FIELDS', message, limits.queryRootFields, fields);
     }
+    if (excess) return refuseExcess(excess);
     if (cost > limits.queryCost) {
       const message = `The operation costs ${cost}, as many values as its answer may have`;
       return refuse('QUERY_TOO_EXPENSIVE', message, limits.queryCost, cost);
@@ -50,12 +53,19 @@ export function findExceededLimit(
   return null;
 }
 
-const refuse = (code: QueryLimitCode, message: string, limit: number, actual: number): QueryRefusal => ({
-  code,
-  message: `${message}. At most ${limit} are allowed.`,
-  limit,
-  actual,
-});
+function refuse(code: QueryLimitCode, message: string, limit: number, actual: number): QueryRefusal {
+  const extensions = { code, limit, actual };
+  return { code, error: new GraphQLError(`${message}. At most ${limit} are allowed.`, { extensions }) };
+}
+
+/** Says where it stands in the document: there may be many pages. */
+function refuseExcess({ of, argument, entries, node }: Excess): QueryRefusal {
+  const [code, { message, extensions }] =
+    of === 'page'
+      ? (['PAGE_TOO_LARGE', pageTooLarge(argument, entries)] as const)
+      : (['BATCH_TOO_LARGE', batchTooLarge(argument, entries)] as const);
+  return { code, error: new GraphQLError(message, { nodes: node, extensions }) };
+}
 
 const knownAliases = new WeakMap<DocumentNode, number>();
 

@@ -81,4 +81,6 @@ const charsetOf = (type: string): string => /;\s*charset="?([^";\s]*)/i.exec(typ
 const notReadable = (message: string): HttpError => new HttpError(415, 'UNSUPPORTED_MEDIA_TYPE', message);
 
 const tooLarge = (): HttpError =>
-  new HttpError(413, 'BODY_TOO_LARGE', `The request body is larger than ${limits.resultBodyBytes} bytes.`);
+  new HttpError(413, 'BODY_TOO_LARGE', `The request body is larger than ${limits.resultBodyBytes} bytes.`, {
+    extensions: { limit: limits.resultBodyBytes },
+  });

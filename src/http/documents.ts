@@ -1,8 +1,17 @@
-import { type DocumentNode, GraphQLError, type GraphQLSchema, parse, validate } from 'graphql';
+import {
+  type DocumentNode,
+  GraphQLError,
+  type GraphQLSchema,
+  type OperationDefinitionNode,
+  parse,
+  validate,
+} from 'graphql';
+import type { Viewer } from '../domain/credential.ts';
 import { limits } from '../domain/limits.ts';
 import type { ErrorCode } from '../errors.ts';
+import { findLackedScopes } from '../graphql/lacked-scopes.ts';
 import { findExceededLimit } from '../graphql/query-limits.ts';
-import { HttpError } from './http-error.ts';
+import { forbidden, HttpError } from './http-error.ts';
 import { withoutValues } from './without-values.ts';
 
 type Variables = Readonly<Record<string, unknown>>;
@@ -49,8 +58,7 @@ export class Documents {
   ): readonly GraphQLError[] {
     const exceeded = findExceededLimit(this.#schema, document, variables);
     if (exceeded) {
-      const { code, message, limit, actual } = exceeded;
-      throw new HttpError(400, code, message, { extensions: { limit, actual } });
+      throw new HttpError(400, exceeded.code, exceeded.error.message, { errors: [exceeded.error] });
     }
     if (this.#valid.get(query) !== document) {
       const errors = this.#validate(document, hideSuggestions);
@@ -58,6 +66,12 @@ export class Documents {
     }
     if (query.length <= keptChars) this.#keep(query, document);
     return [];
+  }
+
+  /** Refuses a valid operation of which nothing is answered to this caller. */
+  checkScopes(document: DocumentNode, operation: OperationDefinitionNode, viewer: Viewer): void {
+    const errors = findLackedScopes(this.#schema, document, operation, viewer);
+    if (errors) throw forbidden(errors);
   }
 
   #validate(document: DocumentNode, hideSuggestions: boolean): readonly GraphQLError[] {

@@ -24,3 +24,7 @@ export class HttpError extends Error {
     this.details = details;
   }
 }
+
+/** The refusal of an operation that its caller may get nothing of. */
+export const forbidden = (errors: readonly GraphQLError[]): HttpError =>
+  new HttpError(403, 'FORBIDDEN', errors[0]?.message ?? '', { errors });

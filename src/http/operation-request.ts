@@ -100,5 +100,6 @@ export function checkBodySize(bytes: number, onlyReportsResults: () => boolean):
     413,
     'BODY_TOO_LARGE',
     `The request body is ${bytes} bytes; more than ${limits.bodyBytes} are only for reportResult and reportResults.`,
+    { extensions: { limit: limits.bodyBytes, actual: bytes } },
   );
 }

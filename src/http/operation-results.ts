@@ -8,6 +8,8 @@ import {
   OperationTypeNode,
 } from 'graphql';
 import type { MessageStream } from '../changelog/types.ts';
+import { isForbidden } from '../graphql/errors.ts';
+import { forbidden } from './http-error.ts';
 import { cannotExecute } from './prepared-operation.ts';
 import { executedOnce, StreamedResult } from './shared-results.ts';
 import { findVariableFaults } from './variable-faults.ts';
@@ -37,12 +39,14 @@ export class OperationResults implements AsyncIterableIterator<StreamedResult, u
     this.#execution = execution;
   }
 
-  /** Refuses an operation whose variables are wrong. */
+  /** Refuses an operation whose variables are wrong, and a stream that its caller does not reach. */
   static async start(execution: Execution): Promise<OperationResults> {
     const results = new OperationResults(execution);
     await results.#start();
     const faults = results.#only && findVariableFaults(results.#only, execution.hideSuggestions);
     if (faults) throw cannotExecute(faults);
+    const { data, errors = [] } = results.#only ?? {};
+    if (data === undefined && errors.length > 0 && errors.every(isForbidden)) throw forbidden(errors);
     return results;
   }
 

@@ -57,6 +57,7 @@ export async function prepareOperation(
   const hideSuggestions = !authority.viewer.signedIn;
   const faults = documents.validate(operation.query, document, operation.variables, hideSuggestions);
   const errors = faults.length > 0 || definition ? faults : [notResolved()];
+  if (errors.length === 0 && definition) documents.checkScopes(document, definition, authority.viewer);
   return { request: operation, document, definition, errors };
 }
 

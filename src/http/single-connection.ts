@@ -92,10 +92,15 @@ export class SingleConnections {
 
   async #reserve(request: IncomingMessage, response: ServerResponse, viewer: Viewer): Promise<void> {
     if (this.#streams.size >= limits.reservedStreams) {
-      throw new HttpError(429, 'TOO_MANY_STREAMS', 'Too many streams are reserved.', {
-        extensions: { limit: limits.reservedStreams },
-        retryAfterSeconds: this.#options.reservationSeconds,
-      });
+      throw new HttpError(
+        429,
+        'TOO_MANY_STREAMS',
+        `There are ${limits.reservedStreams} streams already; at most as many are kept.`,
+        {
+          extensions: { limit: limits.reservedStreams },
+          retryAfterSeconds: this.#options.reservationSeconds,
+        },
+      );
     }
     const stream: Stream = {
       token: randomBytes(24).toString('base64url'),
@@ -189,7 +194,9 @@ export class SingleConnections {
     start: StartOperation,
   ): Promise<void> {
     if (stream.unsent.isFull) {
-      throw new HttpError(429, 'SLOW_CONSUMER', 'The stream is read too slowly to take another operation.', {
+      const message = `The stream has ${limits.unsentMessages} messages that were not read: it takes no other operation.`;
+      throw new HttpError(429, 'SLOW_CONSUMER', message, {
+        extensions: { limit: limits.unsentMessages },
         retryAfterSeconds: 1,
       });
     }
@@ -211,10 +218,15 @@ export class SingleConnections {
   /** Of an operation: it counts as a stream of its token. */
   #takePlace(stream: Stream): () => void {
     if (stream.operations >= limits.operationsOfStream) {
-      throw new HttpError(429, 'TOO_MANY_STREAMS', 'The stream has too many operations.', {
-        extensions: { limit: limits.operationsOfStream },
-        retryAfterSeconds: 1,
-      });
+      throw new HttpError(
+        429,
+        'TOO_MANY_STREAMS',
+        `The stream has ${limits.operationsOfStream} operations already; at most as many are allowed.`,
+        {
+          extensions: { limit: limits.operationsOfStream },
+          retryAfterSeconds: 1,
+        },
+      );
     }
     const free = this.#options.streams.take(stream.tokenId);
     stream.operations++;

@@ -44,11 +44,13 @@ export function parsePage({ first, after, last, before }: PageArgs): PageRequest
   };
 }
 
+export function pageTooLarge(field: string, actual: number): ReadError {
+  const message = `${field} is ${actual}; a page has at most ${limits.page} entries.`;
+  return new ReadError('PAGE_TOO_LARGE', message, field, { limit: limits.page, actual });
+}
+
 function checkLimit(field: 'first' | 'last', value: number | null | undefined): void {
   if (value == null) return;
-  if (value > limits.page) {
-    const message = `${field} is ${value}; a page has at most ${limits.page} entries.`;
-    throw new ReadError('PAGE_TOO_LARGE', message, field);
-  }
+  if (value > limits.page) throw pageTooLarge(field, value);
   if (value < 1) throw new ReadError('BAD_USER_INPUT', `${field} must be from 1 to ${limits.page}.`, field);
 }

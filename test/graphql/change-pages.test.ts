@@ -46,7 +46,7 @@ test('a client that cannot stream follows a run by pages from the cursor of its 
 });
 
 test.each([
-  [{ first: 201 }, { code: 'PAGE_TOO_LARGE', field: 'first' }],
+  [{ first: 201 }, { code: 'PAGE_TOO_LARGE', field: 'first', limit: 200, actual: 201 }],
   [{ first: 0 }, { code: 'BAD_USER_INPUT', field: 'first' }],
   [{ waitSeconds: 25.1 }, { code: 'BAD_USER_INPUT', field: 'waitSeconds' }],
   [{ waitSeconds: -1 }, { code: 'BAD_USER_INPUT', field: 'waitSeconds' }],

@@ -38,7 +38,7 @@ test.each(['ECONNREFUSED', '57P01', '53300', '57014'])(
 
 test.each([
   [new CursorError('CURSOR_EXPIRED', 'old', 'abc'), { code: 'CURSOR_EXPIRED', cursor: 'abc' }],
-  [new SlowConsumerError('slow'), { code: 'SLOW_CONSUMER' }],
+  [new SlowConsumerError('slow'), { code: 'SLOW_CONSUMER', limit: 60 }],
   [
     located(new ReadError('INVALID_CURSOR', 'other list', 'after')),
     { code: 'INVALID_CURSOR', field: 'after' },

@@ -110,13 +110,21 @@ describe('problems', () => {
       'InvalidInput',
     ]);
     const inputs = Array.from({ length: 1001 }, () => ({ job: 'one' }));
-    expect(await client.refusal(document, { inputs })).toEqual({ code: 'BATCH_TOO_LARGE', field: 'inputs' });
+    expect(await client.refusal(document, { inputs })).toEqual({
+      code: 'BATCH_TOO_LARGE',
+      field: 'inputs',
+      limit: 1000,
+      actual: 1001,
+    });
   });
 });
 
 describe('arguments', () => {
   test.each([
-    ['tasks(first: 201) { nodes { id } }', { code: 'PAGE_TOO_LARGE', field: 'first' }],
+    [
+      'tasks(first: 201) { nodes { id } }',
+      { code: 'PAGE_TOO_LARGE', field: 'first', limit: 200, actual: 201 },
+    ],
     ['runs(first: 0) { nodes { id } }', { code: 'BAD_USER_INPUT', field: 'first' }],
     ['jobs(after: "abc") { nodes { id } }', { code: 'INVALID_CURSOR', field: 'after' }],
     ['jobs(after: "a b") { nodes { id } }', { code: 'INVALID_CURSOR' }],

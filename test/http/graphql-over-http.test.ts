@@ -1,5 +1,6 @@
 import { serverAudits } from 'graphql-http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { limits } from '../../src/domain/limits.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
 let server: TestServer;
@@ -87,6 +88,18 @@ describe('a request that is refused', () => {
     const response = await request(init);
     expect(response.status).toBe(status);
     expect(await response.json()).toMatchObject({ errors: [{ extensions: { code } }] });
+  });
+
+  test.each([
+    [JSON.stringify({ query: '{ __typename }', more: 'x'.repeat(1_100_000) }), limits.bodyBytes],
+    ['x'.repeat(9_000_000), limits.resultBodyBytes],
+  ])('for its size names the limit', async (body, limit) => {
+    const response = await request({ method: 'POST', headers: json, body });
+    expect(await response.json()).toMatchObject({
+      errors: [
+        { message: expect.stringContaining(String(limit)), extensions: { code: 'BODY_TOO_LARGE', limit } },
+      ],
+    });
   });
 
   test('and the server goes on', async () => {

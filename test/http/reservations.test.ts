@@ -165,7 +165,10 @@ describe('a reservation', () => {
     expect((await stream.send(token, ask('1', watchRuns), bearerOne)).status).toBe(202);
     const refused = await stream.send(token, ask('2', watchRuns), bearerOne);
     expect([refused.status, await codeOf(refused)]).toEqual([429, 'TOO_MANY_STREAMS']);
-    expect((await stream.reserve(bearerOne)).response.status).toBe(429);
+    const { response: unreserved } = await stream.reserve(bearerOne);
+    expect(unreserved.status).toBe(429);
+    for (const response of [refused, unreserved])
+      expect(Number(response.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
     await stream.complete(token, '1', bearerOne);
     expect((await stream.send(token, ask('2', watchRuns), bearerOne)).status).toBe(202);
   });

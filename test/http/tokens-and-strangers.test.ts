@@ -118,6 +118,7 @@ describe('a token', () => {
     expect([first.response.status, second.response.status]).toEqual([200, 200]);
     const third = await open();
     expect(third.response.status).toBe(429);
+    expect(Number(third.response.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
     expect(await third.response.json()).toMatchObject({
       errors: [{ extensions: { code: 'TOO_MANY_STREAMS', limit: 2 } }],
     });
