@@ -6,9 +6,9 @@ import { type EmbeddedPostgres, joinEmbeddedPostgres } from './db/embedded-postg
 import { migrate } from './db/migrate.ts';
 import { Database } from './db/pool.ts';
 import type { InlineHandler } from './dispatch/handlers.ts';
-import { limits } from './domain/limits.ts';
 import type { GraphQLContext } from './graphql/context.ts';
 import { buildSchema } from './graphql/schema.ts';
+import { httpAccess } from './http/http-access.ts';
 import { type HttpServer, startHttpServer } from './http/server.ts';
 import { readTrustedDocuments, type TrustedDocuments } from './http/trusted-documents.ts';
 import type { Ingest } from './ingest/ingest.ts';
@@ -145,15 +145,9 @@ async function start(
       readiness: () => readinessOf({ ...services, ingest }, log),
       horizonStall: () => services.horizon.stall,
       credentials: services.credentials,
-      access: {
-        ...config.access,
-        origins: new Set(config.access.origins),
-        trustedDocuments,
-        reservationSeconds: limits.reservationSeconds,
-        silentSeconds: limits.silentSeconds,
-      },
+      access: httpAccess(config.access, trustedDocuments),
       createContext: ({ authority, ...request }): GraphQLContext => ({
-        services: { ...services, read, server: { version } },
+        services: { ...services, read, server: { version, ...config.access } },
         ...request,
         authority,
         viewer: authority.viewer,

@@ -37,7 +37,7 @@ export const limits = {
   leaseSeconds: { min: 5, max: 3600 },
   timeoutSeconds: 86_400,
   throttlesOfAgent: 4,
-  priority: 1000,
+  priority: { min: -1000, max: 1000 },
   maxAttempts: 1000,
   debounceSeconds: 86_400,
   /** 7 days. */

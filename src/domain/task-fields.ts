@@ -3,7 +3,7 @@ import { parseInteger, parseOptionalInteger } from './scalars.ts';
 
 /** Higher first. */
 export const parsePriority = (value: number, field: string): number =>
-  parseInteger(value, field, -limits.priority, limits.priority);
+  parseInteger(value, field, limits.priority.min, limits.priority.max);
 
 /** Null: nothing was said. */
 export const parseOptionalPriority = (value: number | null | undefined, field: string): number | null =>

@@ -8,6 +8,14 @@ import type { Loaders } from '../read/loaders.ts';
 import type { Read } from '../read/read.ts';
 import type { AttemptEvents, Results } from '../result/types.ts';
 
+/** What this server is like: its version, and the limits of a token that its settings have. */
+export interface ServerFacts {
+  version: string;
+  streamsPerToken: number;
+  /** 0 is no limit. */
+  requestsPerMinute: number;
+}
+
 /** What answers the fields of the schema: resolvers only translate between it and the client. */
 export interface Services {
   read: Read;
@@ -20,7 +28,7 @@ export interface Services {
   configuration: Configuration;
   actions: Actions;
   apiTokens: ApiTokens;
-  server: { version: string };
+  server: ServerFacts;
 }
 
 /** One request. A subscription has one for as long as it lives. */

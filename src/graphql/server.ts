@@ -1,6 +1,7 @@
 import type { Viewer } from '../domain/credential.ts';
 import { limits } from '../domain/limits.ts';
 import { builder } from './builder.ts';
+import type { ServerFacts } from './context.ts';
 import { ScopeEnum } from './enums.ts';
 import { needs } from './needs.ts';
 
@@ -17,15 +18,21 @@ const ServerLimit = builder.objectRef<{ name: string; value: number }>('ServerLi
   }),
 });
 
-// How many streams a token may have is a setting.
-const { streamsOfToken: _, ...fixed } = limits;
-const allLimits = Object.entries(fixed).flatMap(([name, value]) =>
-  typeof value === 'number'
-    ? [{ name, value }]
-    : Object.entries(value).map(([end, bound]) => ({ name: `${name}.${end}`, value: bound })),
-);
+/** Every limit that this server refuses by: the fixed ones, and what its settings say. */
+function limitsOf({ streamsPerToken, requestsPerMinute }: ServerFacts): { name: string; value: number }[] {
+  const all = {
+    ...limits,
+    streamsOfToken: streamsPerToken,
+    ...(requestsPerMinute > 0 && { requestsPerMinute }),
+  };
+  return Object.entries(all).flatMap(([name, value]) =>
+    typeof value === 'number'
+      ? [{ name, value }]
+      : Object.entries(value).map(([end, bound]) => ({ name: `${name}.${end}`, value: bound })),
+  );
+}
 
-const ServerInfo = builder.objectRef<{ version: string; now: Date }>('ServerInfo').implement({
+const ServerInfo = builder.objectRef<ServerFacts & { now: Date }>('ServerInfo').implement({
   description: 'The server and its limits.',
   fields: (t) => ({
     version: t.exposeString('version', { description: 'Version of the software.' }),
@@ -46,8 +53,9 @@ const ServerInfo = builder.objectRef<{ version: string; now: Date }>('ServerInfo
     }),
     limits: t.field({
       type: [ServerLimit],
-      description: 'Every limit by its name, those of queries too; docs/api-limits.md tells what they mean.',
-      resolve: () => allLimits,
+      description:
+        'Every limit by its name, those of queries and of tokens too; docs/api-limits.md tells what they mean. One that is off is left out.',
+      resolve: limitsOf,
     }),
     maxWaitSeconds: t.float({
       description: 'Longest wait of claimTasks, in seconds.',
@@ -74,7 +82,7 @@ builder.queryFields((t) => ({
     ...needs(null),
     description: 'The server and its limits. Needs no scope.',
     resolve: async (_, __, { services }) => ({
-      version: services.server.version,
+      ...services.server,
       now: await services.read.now(),
     }),
   }),

@@ -8,6 +8,7 @@ import { type AdmissionOptions, admit } from './admission.ts';
 import { unauthenticated } from './authentication.ts';
 import { Documents } from './documents.ts';
 import { answerAsEventStream, type OpenStreams } from './event-stream.ts';
+import type { HttpAccess } from './http-access.ts';
 import { HttpError } from './http-error.ts';
 import { createJsonAnswers } from './json-answers.ts';
 import { type Execution, OperationResults } from './operation-results.ts';
@@ -16,7 +17,6 @@ import { cannotExecute, type PreparedOperation, prepareOperation } from './prepa
 import { operationKey } from './shared-results.ts';
 import { SingleConnections } from './single-connection.ts';
 import { StreamCap } from './stream-cap.ts';
-import type { TrustedDocuments } from './trusted-documents.ts';
 
 export interface RequestInfo {
   requestId: string;
@@ -27,21 +27,6 @@ export interface RequestInfo {
   /** W3C traceparent of the request, as it came. */
   traceparent: string | null;
   authority: Authority;
-}
-
-/** What clients may do over HTTP, as the settings have it. */
-export interface HttpAccess {
-  /** Of other sites whose pages may use the API. */
-  origins: ReadonlySet<string>;
-  /** Of one token, on this process; 0 is no limit. */
-  requestsPerMinute: number;
-  streamsPerToken: number;
-  /** That a stream of many operations waits for its connection. */
-  reservationSeconds: number;
-  /** That a connection may be silent in the middle of a request or an answer. */
-  silentSeconds: number;
-  /** The only documents that are executed; null: any. */
-  trustedDocuments: TrustedDocuments | null;
 }
 
 export interface GraphQLEndpointOptions {

@@ -105,7 +105,7 @@ export async function insertRerun(tx: Queryable, run: NewRun): Promise<void> {
       run.idempotencyKey,
       run.priority,
       JSON.stringify(tasks),
-      limits.priority,
+      limits.priority.max,
       operatorsLead,
       run.traceContext,
     ],

@@ -26,7 +26,7 @@ export async function runTaskNow(tx: Queryable, taskId: string): Promise<boolean
   const { rows } = await tx.query<EnqueuedTask & Record<string, unknown>>({
     name: 'run-task-now',
     text: runNowSql,
-    values: [taskId, limits.priority, operatorsLead],
+    values: [taskId, limits.priority.max, operatorsLead],
   });
   await enqueueTasks(tx, rows);
   return rows.length > 0;

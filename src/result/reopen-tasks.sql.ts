@@ -73,7 +73,7 @@ export async function writeReopened(
   const { rows: enqueued } = await tx.query<EnqueuedTask & Record<string, unknown>>({
     name: 'reopen-tasks',
     text: reopenSql,
-    values: [JSON.stringify(given), priority, JSON.stringify(followed), limits.priority, operatorsLead],
+    values: [JSON.stringify(given), priority, JSON.stringify(followed), limits.priority.max, operatorsLead],
   });
   await enqueueTasks(tx, enqueued);
 }

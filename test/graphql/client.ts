@@ -85,7 +85,11 @@ export class Client {
   #context(): GraphQLContext {
     const read = createRead(this.#plane.database.db);
     return {
-      services: { ...this.#plane.services, read, server: { version: '1.2.3' } },
+      services: {
+        ...this.#plane.services,
+        read,
+        server: { version: '1.2.3', streamsPerToken: 100, requestsPerMinute: 0 },
+      },
       requestId: 'request',
       signal: () => new AbortController().signal,
       viewer: this.#viewer,

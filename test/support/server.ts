@@ -1,7 +1,8 @@
 import type { GraphQLSchema } from 'graphql';
+import { readConfig } from '../../src/config.ts';
 import type { Credentials } from '../../src/domain/credential.ts';
 import { buildSchema } from '../../src/graphql/schema.ts';
-import type { HttpAccess } from '../../src/http/graphql-endpoint.ts';
+import { type HttpAccess, httpAccess } from '../../src/http/http-access.ts';
 import { type HttpServer, startHttpServer } from '../../src/http/server.ts';
 import { createLoaders } from '../../src/read/loaders.ts';
 import { createRead } from '../../src/read/read.ts';
@@ -18,14 +19,8 @@ export interface TestServerOptions extends ControlPlaneOptions {
   schema?: GraphQLSchema;
 }
 
-const access: HttpAccess = {
-  origins: new Set(),
-  requestsPerMinute: 0,
-  streamsPerToken: 100,
-  reservationSeconds: 30,
-  silentSeconds: 120,
-  trustedDocuments: null,
-};
+/** As an installation has it that sets nothing. */
+const shipped = httpAccess(readConfig({}).access, null);
 
 export interface TestServer {
   plane: ControlPlane;
@@ -46,18 +41,19 @@ export interface TestServer {
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   const plane = await ControlPlane.start(options);
   const read = createRead(plane.database.db);
+  const access = { ...shipped, ...options.access };
   const http = await startHttpServer({
     host: '127.0.0.1',
     port: 0,
     version: '0.0.0-test',
     schema: options.schema ?? schema,
     log: options.log ?? quiet,
-    access: { ...access, ...options.access },
+    access,
     credentials: options.credentials ?? plane.services.credentials,
     readiness: () => Promise.resolve({ ready: true, reasons: [] }),
     horizonStall: () => plane.services.horizon.stall,
     createContext: (request) => ({
-      services: { ...plane.services, read, server: { version: '0.0.0-test' } },
+      services: { ...plane.services, read, server: { version: '0.0.0-test', ...access } },
       ...request,
       viewer: request.authority.viewer,
       loaders: createLoaders(read),
