@@ -226,7 +226,7 @@ describe('what settings allow a token', () => {
     expect(streams.map(({ response }) => response.status)).toEqual([200, 200]);
     const { response } = await open();
     expect(response.status).toBe(429);
-    for (const { leave } of streams) leave();
+    for (const stream of streams) stream.leave();
   });
 
   test('is not served where it is no limit', async () => {
