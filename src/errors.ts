@@ -1,4 +1,5 @@
 import type {
+  Forbidden,
   IdempotencyConflict,
   IllegalState,
   InvalidInput,
@@ -28,6 +29,7 @@ export interface ErrorEntry<Code extends string = string> {
 type Meaning = Pick<ErrorEntry, 'message' | 'retryable'>;
 
 type Problem =
+  | Forbidden
   | IdempotencyConflict
   | IllegalState
   | InvalidInput
@@ -67,6 +69,11 @@ const problem: Record<Problem['kind'], Meaning> = {
   NotFound: { message: 'What the input names does not exist.', retryable: false },
   IllegalState: {
     message: 'The status or version of the object does not allow the action.',
+    retryable: false,
+  },
+  Forbidden: {
+    message:
+      'The credential lacks the scope that scope names, or is restricted to other agents, jobs or topics.',
     retryable: false,
   },
   JobNotFound: { message: 'The job does not exist or is disabled.', retryable: false },

@@ -1,7 +1,9 @@
 import { readFile } from 'node:fs/promises';
+import { isInterfaceType } from 'graphql';
 import { describe, expect, it } from 'vitest';
 import { dependencyFailed, inputTemplateFailed, leaseLost, timedOut } from '../src/domain/execution-error.ts';
 import { type ErrorPlace, errors } from '../src/errors.ts';
+import { schema } from './graphql/client.ts';
 
 const sections: Record<string, ErrorPlace> = {
   'Execution errors': 'execution',
@@ -36,6 +38,18 @@ describe('the error catalogue', () => {
 
   it('has each entry under its code', () => {
     for (const [code, entry] of Object.entries(errors)) expect(entry.code).toBe(code);
+  });
+
+  it('knows every problem that a command of the schema may answer, and no other', () => {
+    const problem = schema.getType('Problem');
+    if (!isInterfaceType(problem)) throw new Error('the schema has no problems');
+    const known = Object.values(errors).filter(({ where }) => where === 'problem');
+    expect(known.map(({ code }) => code).sort()).toEqual(
+      schema
+        .getPossibleTypes(problem)
+        .map(({ name }) => name)
+        .sort(),
+    );
   });
 
   it('knows every execution error of the domain', () => {

@@ -1,3 +1,5 @@
+import type { Scope } from './credential.ts';
+
 /** Expected failures of commands. They are values, not exceptions: each names what to change. */
 export interface InvalidInput {
   kind: 'InvalidInput';
@@ -7,6 +9,12 @@ export interface InvalidInput {
 export interface NotFound {
   kind: 'NotFound';
   message: string;
+}
+/** The caller's credential lacks a scope, or is restricted to others than what the input names. */
+export interface Forbidden {
+  kind: 'Forbidden';
+  message: string;
+  scope: Scope;
 }
 export interface IllegalState {
   kind: 'IllegalState';

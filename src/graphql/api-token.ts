@@ -1,5 +1,6 @@
 import { restrictionEscaped, scopeLacked } from '../domain/credential.ts';
 import { fromPublicId } from '../domain/ids.ts';
+import type { Forbidden } from '../domain/problems.ts';
 import { notFound } from '../domain/problems.ts';
 import type { CreateApiTokenInput, CreateApiTokenSuccess } from '../operator/api-tokens.ts';
 import { builder } from './builder.ts';
@@ -8,7 +9,7 @@ import type { GraphQLContext } from './context.ts';
 import { DeleteResult, withPublicDeleted } from './delete-result.ts';
 import { ScopeEnum } from './enums.ts';
 import { needs } from './needs.ts';
-import { type Forbidden, ForbiddenRef, InvalidInputRef } from './problems.ts';
+import { ForbiddenRef, InvalidInputRef } from './problems.ts';
 import { ApiTokenRef, idOf, Node } from './refs.ts';
 import { change } from './save.ts';
 import { forbidden } from './scopes.ts';

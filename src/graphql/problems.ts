@@ -1,6 +1,6 @@
-import type { Scope } from '../domain/credential.ts';
 import type {
   ConfigError,
+  Forbidden,
   IdempotencyConflict,
   IllegalState,
   InvalidInput,
@@ -14,13 +14,6 @@ import type {
 import { builder } from './builder.ts';
 import { ConfigErrorReason, ScopeEnum } from './enums.ts';
 import { AttemptRef } from './refs.ts';
-
-/** The caller's credential lacks a scope. */
-export interface Forbidden {
-  kind: 'Forbidden';
-  message: string;
-  scope: Scope;
-}
 
 const Problem = builder.interfaceRef<{ message: string }>('Problem').implement({
   description: 'An expected failure of a command. Results may gain further members of it.',

@@ -1,8 +1,8 @@
 import type { ClaimTasksInput, ClaimTasksOutcome } from '../dispatch/types.ts';
 import { isAllowed } from '../domain/credential.ts';
+import type { Forbidden } from '../domain/problems.ts';
 import { whileAuthorized } from './authority-watch.ts';
 import type { GraphQLContext } from './context.ts';
-import type { Forbidden } from './problems.ts';
 import { forbidden } from './scopes.ts';
 
 const restricted = {

@@ -1,10 +1,11 @@
 import type { Scope } from '../domain/credential.ts';
+import type { Forbidden } from '../domain/problems.ts';
 import type { Actor, SaveSuccess } from '../operator/types.ts';
 import type { Load } from '../read/batch.ts';
 import type { Loaders } from '../read/loaders.ts';
 import { builder } from './builder.ts';
 import type { GraphQLContext } from './context.ts';
-import { type Forbidden, ForbiddenRef, IllegalStateRef, InvalidInputRef, NotFoundRef } from './problems.ts';
+import { ForbiddenRef, IllegalStateRef, InvalidInputRef, NotFoundRef } from './problems.ts';
 import { refused } from './scopes.ts';
 
 type NodeRef<Row> = ReturnType<typeof builder.objectRef<Row>>;

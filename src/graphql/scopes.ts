@@ -1,7 +1,7 @@
 import type { Scope } from '../domain/credential.ts';
+import type { Forbidden } from '../domain/problems.ts';
 import type { GraphQLContext } from './context.ts';
 import { lacksScope } from './errors.ts';
-import type { Forbidden } from './problems.ts';
 
 export const has = ({ viewer }: GraphQLContext, scope: Scope): boolean => viewer.scopes.includes(scope);
 

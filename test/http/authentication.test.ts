@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newUuid } from '../../src/domain/ids.ts';
 import { apiTokenPrefix, newSecretToken } from '../../src/domain/secret-token.ts';
+import { schema } from '../graphql/client.ts';
 import { adminToken, bearer, type GuardedServer, startGuardedServer } from '../support/guarded-server.ts';
 
 let server: GuardedServer;
@@ -113,6 +114,44 @@ describe('a lease token', () => {
     expect((await server.send(report, {}, { input: wrong })).body.data.reportResult.__typename).toBe(
       'LeaseTokenInvalid',
     );
+  });
+
+  test('suffices to tell what its attempt does, and to report in a batch', async () => {
+    await server.plane.launch('job');
+    const [assignment] = await server.plane.claim(['work'], 1);
+    if (!assignment) throw new Error('nothing to claim');
+    const lease = server.plane.credentials(assignment);
+    const append = `mutation($lease: LeaseRef!) { appendAttemptEvents(lease: $lease, events: [{ type: "log" }]) {
+      __typename ... on AppendAttemptEventsSuccess { lastSequence } } }`;
+    const report = `mutation($inputs: [ReportResultInput!]!) { reportResults(inputs: $inputs) {
+      __typename ... on ReportResultSuccess { outcome task { id } } } }`;
+    const wrong = { ...lease, leaseToken: 'wrong' };
+    expect((await server.send(append, {}, { lease })).body).toEqual({
+      data: { appendAttemptEvents: { __typename: 'AppendAttemptEventsSuccess', lastSequence: 1 } },
+    });
+    expect((await server.send(append, {}, { lease: wrong })).body).toEqual({
+      data: { appendAttemptEvents: { __typename: 'LeaseTokenInvalid' } },
+    });
+    const inputs = [wrong, lease].map((each) => ({ ...each, status: 'COMPLETED' }));
+    expect((await server.send(report, {}, { inputs })).body).toEqual({
+      data: {
+        reportResults: [
+          { __typename: 'LeaseTokenInvalid' },
+          { __typename: 'ReportResultSuccess', outcome: 'APPLIED', task: null },
+        ],
+      },
+    });
+  });
+
+  test('is the credential of what reports about attempts, and of no other command', async () => {
+    const commands = Object.keys(schema.getMutationType()?.getFields() ?? {});
+    const admitted: string[] = [];
+    for (const command of commands) {
+      // Who is admitted is told that the arguments are missing.
+      const { status } = await server.send(`mutation { ${command} { __typename } }`);
+      if (status !== 401) admitted.push(command);
+    }
+    expect(admitted.sort()).toEqual(['appendAttemptEvents', 'extendLeases', 'reportResult', 'reportResults']);
   });
 
   test('is not asked for where a wrong API token comes with it', async () => {

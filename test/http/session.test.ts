@@ -53,7 +53,7 @@ test.each([
   expect(attributes).toContain('Secure');
 });
 
-test('a session is open until it is closed, everywhere', async () => {
+test('a session is open until it is closed', async () => {
   const { cookie } = cookieIn(await signIn(bearer(adminToken)));
   expect(await who(cookie)).toMatchObject({ name: 'admin' });
   const closed = await fetch(session, { method: 'DELETE', headers: { cookie } });
@@ -63,6 +63,38 @@ test('a session is open until it is closed, everywhere', async () => {
     attributes: expect.arrayContaining(['Max-Age=0']) as string[],
   });
   expect(await who(cookie)).toBe(401);
+});
+
+test('on another server on the same database a session that was closed is over within 30 s', async () => {
+  let now = 0;
+  const credentials = new CredentialStore({
+    db: server.plane.services.db,
+    adminToken,
+    external: null,
+    onError: () => {},
+    clock: () => now,
+  });
+  const database = { ...server.plane.database, drop: async () => {} };
+  const other = await startTestServer({ database, credentials });
+  const whoThere = async (cookie: string) => {
+    const response = await fetch(`${other.url}?query={viewer{name}}`, { headers: { cookie } });
+    return response.status;
+  };
+  const { cookie } = cookieIn(await signIn(bearer(adminToken)));
+  const { cookie: unseen } = cookieIn(await signIn(bearer(adminToken)));
+  expect(await whoThere(cookie)).toBe(200);
+  for (const each of [cookie, unseen]) {
+    await fetch(session, { method: 'DELETE', headers: { cookie: each } });
+    expect(await who(each)).toBe(401);
+  }
+  // What was not asked there is not remembered there.
+  expect(await whoThere(unseen)).toBe(401);
+  now = 24_999;
+  expect(await whoThere(cookie)).toBe(200);
+  now = 25_000;
+  expect(await whoThere(cookie)).toBe(401);
+  await other.stop();
+  await credentials.stop();
 });
 
 test('a session dies with its token, and is no longer than it', async () => {
