@@ -3,7 +3,6 @@ import { fileURLToPath } from 'node:url';
 import { createSchema, createYoga } from 'graphql-yoga';
 import pg from 'pg';
 import { startApp } from '../src/app.ts';
-import { readOperations } from '../src/cli/graphql-client.ts';
 import { readConfig } from '../src/config.ts';
 import {
   answer,
@@ -13,6 +12,7 @@ import {
   type Place,
   rounds,
 } from './support/compare.ts';
+import { operation } from './support/operations.ts';
 import { loadAutocannon, loadGraphileWorker, silentLogger } from './support/peers.ts';
 import { launch, prepareProduct, startProduct } from './support/product.ts';
 import { createDatabase, onDatabase } from './support/server.ts';
@@ -55,7 +55,7 @@ async function measureHttp(url: string, options: LaunchOptions): Promise<number>
   // Launches only: what executes them would share the processor with what is measured.
   const settings = { RUNPLANE_PORT: '0', RUNPLANE_ROLES: 'api', DATABASE_URL: url, LOG_LEVEL: 'error' };
   const app = await startApp({ config: readConfig(settings), log: quiet, onProgress: () => {} });
-  const perSecond = await load(`${app.url}/graphql`, readOperations('bench.graphql'), options);
+  const perSecond = await load(`${app.url}/graphql`, operation('BenchLaunch'), options);
   await app.stop();
   return perSecond;
 }

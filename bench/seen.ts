@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { spawnApiReplica } from './support/api-replica.ts';
 import { answer, compareAll, measureOptions, type Place, percentile, rounds } from './support/compare.ts';
+import { operation } from './support/operations.ts';
 import { prepareProduct } from './support/product.ts';
 import { createDatabase, settle } from './support/server.ts';
 import { startWatchers } from './support/watchers.ts';
@@ -18,11 +19,9 @@ interface SeenOptions extends Place {
   streams: number;
 }
 
-const watchAll = 'subscription { taskStatusChanged { cursor changes { id taskId toStatus } } }';
-const watchProbes =
-  'subscription { runStatusChanged(filter: { jobs: ["noop"], labels: [{ key: "probe" }] }) { changes { runId } } }';
-const launchOne =
-  'mutation ($labels: [LabelInput!]) { launchRun(input: { job: "noop", labels: $labels }) { ... on LaunchRunSuccess { runId } } }';
+const watchAll = operation('BenchBesideProbes');
+const watchProbes = operation('BenchProbes');
+const launchOne = operation('BenchProbe');
 
 const post = (url: string, query: string, accept: string, variables: object = {}): Promise<Response> =>
   fetch(url, {

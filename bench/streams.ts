@@ -19,6 +19,7 @@ import {
   percentile,
   rounds,
 } from './support/compare.ts';
+import { operation } from './support/operations.ts';
 import { launch, prepareProduct, silent, startProduct } from './support/product.ts';
 import { createDatabase } from './support/server.ts';
 import { startWatchers } from './support/watchers.ts';
@@ -30,8 +31,7 @@ interface StreamsOptions extends Place {
   events: number;
 }
 
-const fields = 'id sequence at taskId runId job step agent fromStatus toStatus';
-const query = `subscription { taskStatusChanged { cursor caughtUp changes { ${fields} } } }`;
+const query = operation('BenchEverything');
 interface Published {
   url: string;
   publish(): Promise<void>;

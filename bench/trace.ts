@@ -12,6 +12,7 @@ import {
   percentile,
   rounds,
 } from './support/compare.ts';
+import { operation } from './support/operations.ts';
 import { prepareAgents } from './support/product.ts';
 import { createDatabase, databaseUrl, onDatabase, settle } from './support/server.ts';
 
@@ -26,16 +27,7 @@ interface TraceOptions extends Place {
 
 const agents = ['past'];
 const warmUp = 200;
-const query = `query Trace($id: String!) {
-  trace(correlationId: $id) {
-    events { nodes { id topic receivedAt payload } }
-    runs { nodes { id status createdAt finishedAt } }
-    tasks { nodes { id step status createdAt finishedAt } }
-    attempts { nodes { id number status startedAt finishedAt } }
-    materializations { nodes { id at asset { key } } }
-    knowledgeRecords { nodes { id table at data } }
-  }
-}`;
+const query = operation('BenchTrace');
 
 async function prepare({ server, database, events }: TraceOptions): Promise<void> {
   const url = await createDatabase(server, database);

@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { startApp } from '../src/app.ts';
 import { readConfig } from '../src/config.ts';
 import { answer, compareAll, measureOptions, type Place, rounds } from './support/compare.ts';
+import { operation } from './support/operations.ts';
 import { launchAll, prepareProduct, silent, untilWorkedOff } from './support/product.ts';
 import { createDatabase, settle } from './support/server.ts';
 import { startWatchers } from './support/watchers.ts';
@@ -17,17 +18,18 @@ const changesOfTask = 3;
 const streams = 100;
 const batch = 500;
 
-const all = '{ cursor caughtUp changes { id sequence at taskId runId job step agent fromStatus toStatus } }';
-const ofCorrelation = (id: string): string =>
-  `subscription { taskStatusChanged(filter: { correlationId: "${id}-{n}" }) ${all} }`;
-const everything = `subscription { taskStatusChanged ${all} }`;
+const ofCorrelation = (id: string) => ({
+  query: operation('BenchCorrelation'),
+  variables: { id: `${id}-{n}` },
+});
+const everything = { query: operation('BenchEverything'), variables: {} };
 /** Who watches, and how many of the jobs each change is told of, all streams together. */
 const watching = {
   nobody: null,
-  own: { streams, query: ofCorrelation('own'), told: () => streams },
-  page: { streams: 1, query: everything, told: (jobs: number) => jobs },
-  shares: { streams, query: ofCorrelation('share'), told: (jobs: number) => jobs - streams },
-  everything: { streams: 10, query: everything, told: (jobs: number) => jobs * 10 },
+  own: { streams, ...ofCorrelation('own'), told: () => streams },
+  page: { streams: 1, ...everything, told: (jobs: number) => jobs },
+  shares: { streams, ...ofCorrelation('share'), told: (jobs: number) => jobs - streams },
+  everything: { streams: 10, ...everything, told: (jobs: number) => jobs * 10 },
 } as const;
 
 /** The first of each part of the jobs is followed by who follows one; the others belong to shares of all. */
@@ -52,6 +54,7 @@ async function measure({ server, database, watched, jobs }: WatchedOptions): Pro
     (await startWatchers({
       url: `${app.url}/graphql`,
       query: how.query,
+      variables: how.variables,
       marker: '"id":"chg_',
       round: how.told(jobs) * changesOfTask,
       streams: how.streams,

@@ -16,8 +16,9 @@ export interface Watchers {
 
 export interface WatchOptions {
   url: string;
-  /** {n} in it is the number of the stream. */
   query: string;
+  /** {n} in them is the number of the stream. */
+  variables?: object;
   streams: number;
   /** Something is told where this stands in a stream: greetings and keep-alives have it not. */
   marker: string;
@@ -45,13 +46,21 @@ export async function startWatchers(options: WatchOptions): Promise<Watchers> {
 const say = (word: string): void => void process.stdout.write(`${word}\n`);
 
 /** Over plain sockets, and counting bytes: what reads costs a core less than what it measures. */
-async function watch({ url, query, streams, marker, round = streams }: WatchOptions): Promise<void> {
+async function watch({
+  url,
+  query,
+  variables = {},
+  streams,
+  marker,
+  round = streams,
+}: WatchOptions): Promise<void> {
   const { hostname, port } = new URL(url);
   const wanted = Buffer.from(marker);
   let told = 0;
   const open = (n: number): Promise<void> =>
     new Promise((resolve, reject) => {
-      const request = requestText(new URL(url), query.replaceAll('{n}', String(n)));
+      const ofStream = JSON.stringify(variables).replaceAll('{n}', String(n));
+      const request = requestText(new URL(url), `{"query":${JSON.stringify(query)},"variables":${ofStream}}`);
       const socket = connect(Number(port), hostname, () => socket.write(request));
       socket.on('error', reject);
       let rest: Buffer = Buffer.alloc(0);
@@ -76,8 +85,7 @@ async function watch({ url, query, streams, marker, round = streams }: WatchOpti
 
 const lineFeed = 0x0a;
 
-function requestText({ host, pathname }: URL, query: string): string {
-  const body = JSON.stringify({ query });
+function requestText({ host, pathname }: URL, body: string): string {
   const head = [
     `POST ${pathname} HTTP/1.1`,
     `host: ${host}`,
