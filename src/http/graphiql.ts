@@ -62,10 +62,13 @@ async function renderEditor(): Promise<Page> {
   );
 }
 
-/** A tab for each file of operations; the run button chooses among those of a tab. */
+/** The files that are written to be read; others are what our own programs send. */
+export const isExample = (file: string): boolean => /^example-.+\.graphql$/.test(file);
+
+/** A tab for each file of examples; the run button chooses among the operations of a tab. */
 const readExamples = (): { query: string }[] =>
   readdirSync(examples)
-    .filter((file) => file.endsWith('.graphql'))
+    .filter(isExample)
     .sort()
     .map((file) => ({ query: readFileSync(new URL(file, examples), 'utf8') }));
 

@@ -1,5 +1,13 @@
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -67,7 +75,9 @@ test('as long as nothing is released every schema passes, and that is said; noth
   succeed('git', 'checkout', '--', 'schema');
 });
 
-test('a release keeps its schema in its commit, and what follows must not break it', { timeout: 60_000 }, () => {
+test('a release keeps its schema in its commit, and what follows must not break it', {
+  timeout: 60_000,
+}, () => {
   succeed('npm', 'version', 'minor');
   expect(succeed('git', 'show', 'HEAD:schema/released.graphql')).toBe(served);
   expect(succeed('git', 'tag')).toMatch(/^v\d+\.\d+\.0\n$/);

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { Kind, parse, validate } from 'graphql';
+import { Kind, parse, separateOperations, validate } from 'graphql';
 import { describe, expect, test } from 'vitest';
 import { schema } from './client.ts';
 
@@ -33,6 +33,25 @@ describe('the operations of our own clients', () => {
   test.each(files)('%s is what the schema serves', (file) => {
     expect(faults(read(file))).toEqual([]);
   });
+});
+
+test('our own programs have no operations elsewhere', () => {
+  // The text of an operations file, which a test of its own compares; what a server of a benchmark beside ours is sent.
+  const others = ['src/client/document.ts', 'bench/launch.ts'];
+  const written = /['"`]\s*(?:(?:query|mutation|subscription)\b[^'"`]*\{|\{\s*[a-z]\w*\s*[({])/g;
+  const found = ['src/', 'bench/', 'bin/']
+    .flatMap((folder) => [...filesOf(folder, '.ts'), ...filesOf(folder, '.js')])
+    .flatMap((file) => [...read(file).matchAll(written)].map(() => file));
+  expect(found.sort()).toEqual(others.sort());
+});
+
+test('what benchmarks send is there by its name', () => {
+  const names = filesOf('bench/', '.ts').flatMap((file) =>
+    [...read(file).matchAll(/operation\('(\w+)'\)/g)].map(([, name = '']) => name),
+  );
+  expect([...new Set(names)].sort()).toEqual(
+    Object.keys(separateOperations(parse(read('schema/operations/bench.graphql')))).sort(),
+  );
 });
 
 test('the operations of the example clients are what the schema serves', () => {

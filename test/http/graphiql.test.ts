@@ -29,13 +29,18 @@ test('the editor is a page that needs nothing but itself and the API', async () 
   );
 });
 
-test('the editor has the operations of every file as examples', async () => {
+test('the editor has a tab for every file of examples, and none for what programs send', async () => {
   server = await startTestServer();
   const html = await (await get()).text();
   const folder = new URL('../../schema/operations/', import.meta.url);
-  for (const file of readdirSync(folder)) {
-    expect(html).toContain(JSON.stringify(readFileSync(new URL(file, folder), 'utf8')));
-  }
+  const [examples, others] = [true, false].map((wanted) =>
+    readdirSync(folder).filter((file) => file.startsWith('example-') === wanted),
+  );
+  const isInPage = (file: string) =>
+    html.includes(JSON.stringify(readFileSync(new URL(file, folder), 'utf8')));
+  expect(examples?.length).toBeGreaterThan(4);
+  expect(examples?.filter((file) => !isInPage(file))).toEqual([]);
+  expect(others?.filter(isInPage)).toEqual([]);
 });
 
 test('who is not signed in gets a page to sign in with', async () => {
