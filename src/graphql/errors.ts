@@ -6,6 +6,7 @@ import { limits } from '../domain/limits.ts';
 import { InvalidInputError } from '../domain/problems.ts';
 import { isUnavailable } from '../domain/unavailable.ts';
 import { ReadError } from '../read/errors.ts';
+import { withoutValues } from './without-values.ts';
 
 /** extensions.code of the errors that this schema gives. */
 export type GraphQLErrorCode =
@@ -72,6 +73,8 @@ export function streamError(error: unknown): unknown {
     : error;
 }
 
+const isOfArguments = ({ message }: GraphQLError): boolean => message.startsWith('Argument "');
+
 interface ErrorLog {
   error(fields: object, message: string): void;
 }
@@ -82,11 +85,17 @@ interface ErrorLog {
  */
 export function maskError(error: unknown, requestId: string, log: ErrorLog): GraphQLError {
   const cause = (error instanceof GraphQLError && error.originalError) || error;
-  if (error instanceof GraphQLError && (cause instanceof GraphQLError || cause instanceof ReadError))
-    return error;
+  if (error instanceof GraphQLError && (cause instanceof GraphQLError || cause instanceof ReadError)) {
+    if (error.extensions.code !== undefined) return error;
+    // A variable that a directive or a literal holds may only now be seen to be missing.
+    if (isOfArguments(error)) {
+      const { nodes, path } = error;
+      return new GraphQLError(withoutValues(error), { nodes, path, extensions: { code: 'BAD_USER_INPUT' } });
+    }
+  }
   const shown = streamError(cause);
   const where = error instanceof GraphQLError ? { nodes: error.nodes, path: error.path } : {};
-  if (shown instanceof GraphQLError)
+  if (shown instanceof GraphQLError && shown !== cause)
     return new GraphQLError(shown.message, { ...where, extensions: shown.extensions });
   const unavailable = isUnavailable(cause);
   const code = unavailable ? 'UNAVAILABLE' : 'INTERNAL_SERVER_ERROR';

@@ -11,8 +11,8 @@ import { limits } from '../domain/limits.ts';
 import type { ErrorCode } from '../errors.ts';
 import { findLackedScopes } from '../graphql/lacked-scopes.ts';
 import { findExceededLimit } from '../graphql/query-limits.ts';
+import { withoutValues } from '../graphql/without-values.ts';
 import { forbidden, HttpError } from './http-error.ts';
-import { withoutValues } from './without-values.ts';
 
 type Variables = Readonly<Record<string, unknown>>;
 
@@ -94,5 +94,7 @@ export class Documents {
 const nestedTooDeep = (): GraphQLError =>
   new GraphQLError('The document is nested too deep.', { extensions: { code: 'GRAPHQL_PARSE_FAILED' } });
 
-const withCode = ({ message, nodes, source, positions }: GraphQLError, code: ErrorCode): GraphQLError =>
-  new GraphQLError(withoutValues(message), { nodes, source, positions, extensions: { code } });
+function withCode(error: GraphQLError, code: ErrorCode): GraphQLError {
+  const { nodes, source, positions } = error;
+  return new GraphQLError(withoutValues(error), { nodes, source, positions, extensions: { code } });
+}

@@ -42,10 +42,12 @@ export class OperationResults implements AsyncIterableIterator<StreamedResult, u
   /** Refuses an operation whose variables are wrong, and a stream that its caller does not reach. */
   static async start(execution: Execution): Promise<OperationResults> {
     const results = new OperationResults(execution);
-    await results.#start();
-    const faults = results.#only && findVariableFaults(results.#only, execution.hideSuggestions);
+    const only = await results.#start();
+    if (!only) return results;
+    const faults = findVariableFaults(only, execution.hideSuggestions);
     if (faults) throw cannotExecute(faults);
-    const { data, errors = [] } = results.#only ?? {};
+    results.#only = results.#masked(only);
+    const { data, errors = [] } = results.#only;
     if (data === undefined && errors.length > 0 && errors.every(isForbidden)) throw forbidden(errors);
     return results;
   }
@@ -101,15 +103,14 @@ export class OperationResults implements AsyncIterableIterator<StreamedResult, u
     return Promise.resolve({ done: true, value: undefined });
   }
 
-  async #start(): Promise<void> {
+  /** The one result of what is no stream, or did not become one. */
+  async #start(): Promise<ExecutionResult | null> {
     const { args, definition } = this.#execution;
-    if (definition.operation !== OperationTypeNode.SUBSCRIPTION) {
-      this.#only = this.#masked(await execute(args));
-      return;
-    }
+    if (definition.operation !== OperationTypeNode.SUBSCRIPTION) return execute(args);
     const source = await createSourceEventStream(args);
-    if (Symbol.asyncIterator in source) this.#source = source[Symbol.asyncIterator]();
-    else this.#only = this.#masked(source);
+    if (!(Symbol.asyncIterator in source)) return source;
+    this.#source = source[Symbol.asyncIterator]();
+    return null;
   }
 
   /** Undefined: it was told to end meanwhile. */

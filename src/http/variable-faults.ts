@@ -1,5 +1,5 @@
 import { type ExecutionResult, GraphQLError } from 'graphql';
-import { withoutValues } from './without-values.ts';
+import { withoutValues } from '../graphql/without-values.ts';
 
 /**
  * What is wrong with the variables of an operation, when that is why nothing of it was executed; null: it is not.
@@ -11,16 +11,10 @@ export function findVariableFaults(
 ): GraphQLError[] | null {
   // Faults of fields have a path.
   if (!result.errors || 'data' in result || result.errors.some(({ path }) => path !== undefined)) return null;
-  return result.errors.map(
-    ({ message, nodes, source, positions }) =>
-      new GraphQLError(
-        withoutValues(hideSuggestions ? message.replace(/ Did you mean .+\?$/s, '') : message),
-        {
-          nodes,
-          source,
-          positions,
-          extensions: { code: 'BAD_USER_INPUT' },
-        },
-      ),
-  );
+  return result.errors.map((error) => {
+    const { nodes, source, positions } = error;
+    const told = withoutValues(error);
+    const message = hideSuggestions ? told.replace(/ Did you mean .+\?$/s, '') : told;
+    return new GraphQLError(message, { nodes, source, positions, extensions: { code: 'BAD_USER_INPUT' } });
+  });
 }

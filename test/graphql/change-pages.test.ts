@@ -45,6 +45,15 @@ test('a client that cannot stream follows a run by pages from the cursor of its 
   ]);
 });
 
+test('a page has 50 changes where nobody says how many', async () => {
+  await plane.services.intake.launchRuns(Array.from({ length: 60 }, () => ({ job: 'one' })));
+  const { taskStatusChanges: page } = await client.query(taskPage);
+  expect(page).toMatchObject({ caughtUp: false });
+  expect(page.changes).toHaveLength(50);
+  const { taskStatusChanges: rest } = await client.query(taskPage, { after: page.cursor });
+  expect(rest.changes).toHaveLength(10);
+});
+
 test.each([
   [{ first: 201 }, { code: 'PAGE_TOO_LARGE', field: 'first', limit: 200, actual: 201 }],
   [{ first: 0 }, { code: 'BAD_USER_INPUT', field: 'first' }],
@@ -52,6 +61,11 @@ test.each([
   [{ waitSeconds: -1 }, { code: 'BAD_USER_INPUT', field: 'waitSeconds' }],
   [{ after: 'abc' }, { code: 'INVALID_CURSOR' }],
   [{ filter: { errorCodes: ['E'] } }, { code: 'BAD_USER_INPUT', field: 'filter.errorCodes' }],
+  [{ filter: { waitingReasons: ['BUDGET'] } }, { code: 'BAD_USER_INPUT', field: 'filter.waitingReasons' }],
+  [
+    { filter: { not: { waitingReasons: ['BUDGET'] } } },
+    { code: 'BAD_USER_INPUT', field: 'filter.not.waitingReasons' },
+  ],
   [
     { filter: { not: { finishedAfter: '2026-01-01T00:00:00Z' } } },
     { code: 'BAD_USER_INPUT', field: 'filter.not.finishedAfter' },

@@ -27,6 +27,15 @@ test('an unexpected error shows a number and nothing of its cause, which the log
   ]);
 });
 
+test('an answer that cannot be written as its type is a failure of the server', () => {
+  const { shown, logged } = mask(
+    located(new GraphQLError('Int cannot represent non-integer value: "secret"')),
+  );
+  expect(shown.extensions.code).toBe('INTERNAL_SERVER_ERROR');
+  expect(shown.message).not.toContain('secret');
+  expect(logged).toHaveLength(1);
+});
+
 test.each(['ECONNREFUSED', '57P01', '53300', '57014'])(
   'the code %s means that the database is not there now',
   (code) => {

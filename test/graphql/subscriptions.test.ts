@@ -83,6 +83,11 @@ test('Last-Event-ID wins over after', async () => {
 
 test.each([
   [{ filter: { errorCodes: ['E'] } }, { code: 'BAD_USER_INPUT', field: 'filter.errorCodes' }],
+  [{ filter: { waitingReasons: ['BUDGET'] } }, { code: 'BAD_USER_INPUT', field: 'filter.waitingReasons' }],
+  [
+    { filter: { not: { waitingReasons: ['BUDGET'] } } },
+    { code: 'BAD_USER_INPUT', field: 'filter.not.waitingReasons' },
+  ],
   [
     { filter: { finishedAfter: '2026-01-01T00:00:00Z' } },
     { code: 'BAD_USER_INPUT', field: 'filter.finishedAfter' },

@@ -38,6 +38,16 @@ test.each([
     { ...lease, status: 'COMPLETED', usage: [{ at: secret }] },
     'Variable "$input" got invalid value at "input.usage[0].at"; A DateTime must be an RFC 3339 time with its offset, such as 2026-01-31T12:00:00.000Z.',
   ],
+  [
+    'a wrong name of an enum',
+    { ...lease, status: secret },
+    'Variable "$input" got invalid value at "input.status"; The value does not exist in "ResultStatus" enum.',
+  ],
+  [
+    'no name of an enum',
+    { ...lease, status: { secret } },
+    'Variable "$input" got invalid value at "input.status"; Enum "ResultStatus" cannot represent non-string value.',
+  ],
 ])('of variables with %s it is told where and why, and no value', async (_, input, message) => {
   const { errors } = await server.post(report, { input });
   expect(errors).toHaveLength(1);
@@ -63,8 +73,61 @@ test.each([
     `{ attemptId: "x", leaseToken: "x", status: COMPLETED, output: { read: [1, NaN] } }`,
     'JSON has no names: a text is written in quotes.',
   ],
+  [
+    `{ attemptId: "x", leaseToken: "x", status: what_nobody_may_read }`,
+    'The value does not exist in "ResultStatus" enum.',
+  ],
+  [
+    `{ attemptId: "x", leaseToken: "x", status: ${text} }`,
+    'Enum "ResultStatus" cannot represent non-enum value.',
+  ],
 ])('of a wrong value in the document likewise: %s', async (input, message) => {
   const { errors } = await server.post(`mutation { reportResult(input: ${input}) { __typename } }`);
   expect(errors?.map((error) => error.message).join('\n')).toContain(message);
-  expect(JSON.stringify(errors)).not.toContain('nobody-may-read');
+  expect(JSON.stringify(errors)).not.toMatch(/nobody.may.read/);
+});
+
+test.each([
+  [`{ run(id: ${text} ${text}) { id } }`, 'Syntax Error: Expected Name, found String.'],
+  [`{ run(id ${text}) { id } }`, 'Syntax Error: Expected ":", found String.'],
+  [`{ run ${text} }`, 'Syntax Error: Expected Name, found String.'],
+  [`{ run(id: [${text}} }`, 'Syntax Error: Unexpected "}".'],
+  [`query($id: ID = $x ${text}) { run }`, 'Syntax Error: Unexpected variable "$x" in constant value.'],
+  ['{ run(id: "" """nobody-may-read""") { id } }', 'Syntax Error: Expected Name, found BlockString.'],
+  ['{ run(id: "x" 12345) { id } }', 'Syntax Error: Expected Name, found Int.'],
+  ['{ run(id: "x" 123.45) { id } }', 'Syntax Error: Expected Name, found Float.'],
+  ['{ run(id: "\\q-nobody") { id } }', 'Syntax Error: Invalid character escape sequence.'],
+  ['{ run(id: "\\unobody") { id } }', 'Syntax Error: Invalid Unicode escape sequence.'],
+])('what is no GraphQL is not quoted: %s', async (query, message) => {
+  const { errors } = await server.post(query);
+  expect(errors).toMatchObject([{ message, extensions: { code: 'GRAPHQL_PARSE_FAILED' } }]);
+  expect(JSON.stringify(errors)).not.toMatch(/nob|12345|123\.45/);
+});
+
+test('names of fields, arguments and types are quoted', async () => {
+  const { errors } = await server.post('{ run(id: "x", nothing: 1) { stats } }');
+  expect(errors?.map(({ message }) => message).sort()).toEqual([
+    'Cannot query field "stats" on type "Run". Did you mean "status", "steps", or "tasks"?',
+    'Unknown argument "nothing" on field "Query.run".',
+  ]);
+});
+
+test('of a literal that a variable turns out to be missing in, nothing is told but the argument', async () => {
+  const query = `mutation($job: String = "one") { launchRun(input: { job: $job, correlationId: ${text} }) { __typename } }`;
+  const answer = await server.post(query, { job: null });
+  expect(answer).toEqual({
+    data: { launchRun: null },
+    errors: [
+      {
+        message: 'Argument "input" has invalid value.',
+        locations: [expect.any(Object)],
+        path: ['launchRun'],
+        extensions: { code: 'BAD_USER_INPUT' },
+      },
+    ],
+  });
+  const skip = 'query($no: Boolean = true) { __typename @skip(if: $no) }';
+  expect(await server.post(skip, { no: null })).toMatchObject({
+    errors: [{ extensions: { code: 'BAD_USER_INPUT' } }],
+  });
 });
