@@ -2,6 +2,7 @@ import { type ASTNode, GraphQLError } from 'graphql';
 import { CursorError } from '../changelog/cursor.ts';
 import { SlowConsumerError } from '../changelog/subscription.ts';
 import type { Scope } from '../domain/credential.ts';
+import { failureWithStack } from '../domain/failure.ts';
 import { limits } from '../domain/limits.ts';
 import { InvalidInputError } from '../domain/problems.ts';
 import { isUnavailable } from '../domain/unavailable.ts';
@@ -99,10 +100,7 @@ export function maskError(error: unknown, requestId: string, log: ErrorLog): Gra
     return new GraphQLError(shown.message, { ...where, extensions: shown.extensions });
   const unavailable = isUnavailable(cause);
   const code = unavailable ? 'UNAVAILABLE' : 'INTERNAL_SERVER_ERROR';
-  log.error(
-    { requestId, code, error: cause instanceof Error ? (cause.stack ?? cause.message) : String(cause) },
-    'a field failed',
-  );
+  log.error({ requestId, code, error: failureWithStack(cause) }, 'a field failed');
   const message = unavailable
     ? 'The database cannot be reached or is too busy; repeat in a moment.'
     : 'The server failed; its log has the cause under the request id.';

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type GraphQLSchema, OperationTypeNode } from 'graphql';
 import type { Authority } from '../domain/credential.ts';
@@ -14,6 +13,7 @@ import { createJsonAnswers } from './json-answers.ts';
 import { type Execution, OperationResults } from './operation-results.ts';
 import { answerCors } from './origins.ts';
 import { cannotExecute, type PreparedOperation, prepareOperation } from './prepared-operation.ts';
+import { requestIdOf } from './request-id.ts';
 import { operationKey } from './shared-results.ts';
 import { SingleConnections } from './single-connection.ts';
 import { StreamCap } from './stream-cap.ts';
@@ -142,7 +142,7 @@ function requestInfo(request: IncomingMessage, response: ServerResponse, authori
   const { 'last-event-id': lastEventId, traceparent } = request.headers;
   return {
     authority,
-    requestId: randomUUID(),
+    requestId: requestIdOf(response),
     signal: signalOfLeaving(response),
     lastEventId: typeof lastEventId === 'string' && lastEventId !== '' ? lastEventId : null,
     traceparent: typeof traceparent === 'string' ? traceparent : null,

@@ -42,7 +42,7 @@ export function answerCors(
   const listed = origin !== undefined && origins.has(origin);
   if (listed) {
     response.setHeader('access-control-allow-origin', origin);
-    response.setHeader('access-control-expose-headers', 'Retry-After');
+    response.setHeader('access-control-expose-headers', 'Retry-After, X-Request-Id');
   }
   if (request.method !== 'OPTIONS' || request.headers['access-control-request-method'] === undefined)
     return false;

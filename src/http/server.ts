@@ -1,8 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { HorizonStall } from '../changelog/horizon-watch.ts';
 import type { Credentials } from '../domain/credential.ts';
+import { failureWithStack } from '../domain/failure.ts';
 import { errors } from '../errors.ts';
 import type { Readiness } from '../readiness.ts';
 import type { AdmissionOptions } from './admission.ts';
@@ -12,6 +12,7 @@ import { createGraphiQL } from './graphiql.ts';
 import { createGraphQLEndpoint, type GraphQLEndpointOptions } from './graphql-endpoint.ts';
 import { answerHealth, type Health } from './health.ts';
 import { HttpError } from './http-error.ts';
+import { requestIdOf } from './request-id.ts';
 import { RequestRate } from './request-rate.ts';
 import { answerSession } from './session.ts';
 
@@ -94,7 +95,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     answer(request, response).catch((error: unknown) => {
       // Its client left before it had said what it wants: nobody is there to be answered, and nothing failed.
       if (error === request.errored) return;
-      const refusal = error instanceof HttpError ? error : failed(error, log);
+      const refusal = error instanceof HttpError ? error : failed(error, requestIdOf(response), log);
       if (response.headersSent) {
         response.destroy();
         return;
@@ -139,12 +140,8 @@ async function listen(server: Server, { host, port }: { host: string; port: numb
 const pathOf = (request: IncomingMessage): string => (request.url ?? '/').split('?', 1)[0] ?? '/';
 
 /** Of a failure that nothing expected, clients get the number under which the log has it. */
-function failed(error: unknown, log: HttpServerOptions['log']): HttpError {
-  const requestId = randomUUID();
-  log.error(
-    { requestId, error: error instanceof Error ? (error.stack ?? error.message) : String(error) },
-    'a request failed',
-  );
+function failed(error: unknown, requestId: string, log: HttpServerOptions['log']): HttpError {
+  log.error({ requestId, error: failureWithStack(error) }, 'a request failed');
   return new HttpError(500, 'INTERNAL_SERVER_ERROR', errors.INTERNAL_SERVER_ERROR.message, {
     extensions: { requestId },
   });

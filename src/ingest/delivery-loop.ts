@@ -1,4 +1,5 @@
 import type { Msg, NatsConnection } from '@nats-io/transport-node';
+import { failureText } from '../domain/failure.ts';
 import type { Attached } from './attach.ts';
 import { BatchSize } from './batch-size.ts';
 import { headersOf, parseAckSubject } from './message.ts';
@@ -118,7 +119,7 @@ export class DeliveryLoop {
       if (error instanceof OtherStream) this.#gone = error.message;
       // Some may be stored: they are found again by their keys.
       context.log.warn(
-        { stream: source.stream, error: String(error) },
+        { stream: source.stream, error: failureText(error) },
         'messages have to be delivered again',
       );
       return messages.map(() => ({ kind: 'AGAIN' }));

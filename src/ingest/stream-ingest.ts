@@ -1,5 +1,6 @@
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
+import { failureText } from '../domain/failure.ts';
 import { type Attached, attach } from './attach.ts';
 import { DeliveryLoop } from './delivery-loop.ts';
 import { GivenUp } from './given-up.ts';
@@ -87,7 +88,7 @@ async function watchUntil(
     } catch (error) {
       watch.forget();
       if (!until.aborted)
-        log.warn({ stream: source.stream, error: String(error) }, 'a stream cannot be watched');
+        log.warn({ stream: source.stream, error: failureText(error) }, 'a stream cannot be watched');
     }
     await wait(lookMs, until);
   }

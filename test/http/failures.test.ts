@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
+import { GraphQLInt, GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { knownTokens } from '../support/known-tokens.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { StreamByHand } from '../support/stream-by-hand.ts';
 
@@ -16,8 +17,62 @@ const failing = {
     throw new Error('the cause: select secret_column from nowhere');
   },
 };
+/** Failures whose own message quotes what a client sent. */
+const quoting: Record<string, { fail: (value: string) => unknown; told: RegExp }> = {
+  readAsJson: { fail: (value) => JSON.parse(value), told: /^SyntaxError\n/ },
+  takenForAnObject: { fail: (value) => 'x' in (value as unknown as object), told: /^TypeError\n/ },
+  takenForAnId: {
+    fail: (value) => server.plane.database.db.query({ text: 'select $1::uuid', values: [value] }),
+    told: /^error 22P02: routine string_to_uuid\n/,
+  },
+  takenForANumber: {
+    fail: (value) => server.plane.database.db.query({ text: 'select $1::text::numeric', values: [value] }),
+    told: /^error 22P02: routine \w+\n/,
+  },
+  storedTwice: {
+    fail: (value) =>
+      server.plane.database.db.query({
+        text: 'insert into runplane.queues (id, name, pool_id) select $2, $1, id from runplane.pools limit 1',
+        values: [value, null],
+      }),
+    told: /^error 23502: null value in column "id" .*: table queues, column id, routine ReportNotNullViolationError\n/,
+  },
+  causing: {
+    fail: (value) => {
+      try {
+        return JSON.parse(value);
+      } catch (cause) {
+        throw new Error('what was read is broken', { cause });
+      }
+    },
+    told: /^Error: what was read is broken\n.*caused by SyntaxError\n/s,
+  },
+  thrownItself: {
+    fail: (value) => {
+      // oxlint-disable-next-line typescript/only-throw-error -- what somebody else's code may do
+      throw value;
+    },
+    told: /^NonErrorThrown\n/,
+  },
+  answeredAsNumber: { fail: (value) => value, told: /^GraphQLError\n/ },
+};
 const schema = new GraphQLSchema({
-  query: new GraphQLObjectType({ name: 'Query', fields: { failing } }),
+  query: new GraphQLObjectType({
+    name: 'Query',
+    fields: {
+      failing,
+      ...Object.fromEntries(
+        Object.entries(quoting).map(([name, { fail }]) => [
+          name,
+          {
+            ...failing,
+            type: GraphQLInt,
+            resolve: (_: unknown, { value }: { value: string }) => fail(value),
+          },
+        ]),
+      ),
+    },
+  }),
   subscription: new GraphQLObjectType({
     name: 'Subscription',
     fields: {
@@ -98,6 +153,49 @@ describe.each([
     expect(await send(query)).toContain('errors');
     expect(logged).toEqual([]);
   });
+});
+
+test.each(Object.entries(quoting))(
+  'the log has the kind and the place of what fails, and nothing that was sent: %s',
+  async (name, { told }) => {
+    const text = await post('application/json')(`query Q($value: String) { ${name}(value: $value) }`);
+    expect(text).toContain('INTERNAL_SERVER_ERROR');
+    expect(text).not.toContain(secret);
+    expect(logged).toEqual([
+      expect.objectContaining({ code: 'INTERNAL_SERVER_ERROR', error: expect.stringMatching(told) }),
+    ]);
+    expect(JSON.stringify(logged)).not.toMatch(/what-a|t-sent/);
+  },
+);
+
+test('a request that fails before anything is executed is answered with the id under which the log has why', async () => {
+  const cause = new Error('the cause: the memory is broken');
+  const broken = await startTestServer({
+    credentials: { ...knownTokens, ofToken: () => Promise.reject(cause) },
+    log: { error: (fields) => void logged.push(fields) },
+  });
+  const response = await fetch(broken.url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${secret}` },
+    body: JSON.stringify({ query: '{ __typename }', variables }),
+  });
+  expect(response.status).toBe(500);
+  const { errors } = (await response.json()) as { errors: { extensions: { requestId: string } }[] };
+  expect(response.headers.get('x-request-id')).toBe(errors[0]?.extensions.requestId);
+  expect(errors).toEqual([
+    {
+      message: 'The server failed; its log has the cause under the request id.',
+      extensions: { code: 'INTERNAL_SERVER_ERROR', requestId: expect.stringMatching(/^[\w-]{36}$/) },
+    },
+  ]);
+  expect(logged).toEqual([
+    {
+      requestId: errors[0]?.extensions.requestId,
+      error: expect.stringMatching(/^Error: the cause: the memory is broken\n +at .*failures\.test\.ts/),
+    },
+  ]);
+  expect(JSON.stringify(logged)).not.toContain(secret);
+  await broken.stop();
 });
 
 test('a client that leaves while it sends is no failure of the server', async () => {
