@@ -67,10 +67,7 @@ test('an error of the server has the same id, in the answer and in the log', asy
 
 test('a stream has the id of its request', async () => {
   server = await startTestServer();
-  const { response, leave } = await openEventStream(
-    server.url,
-    'subscription { runStatusChanged { cursor } }',
-  );
-  expect(response.headers.get('x-request-id')).toMatch(/^[\w-]{36}$/);
-  leave();
+  const stream = await openEventStream(server.url, 'subscription { runStatusChanged { cursor } }');
+  expect(stream.response.headers.get('x-request-id')).toMatch(/^[\w-]{36}$/);
+  stream.leave();
 });
