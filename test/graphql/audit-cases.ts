@@ -1,5 +1,5 @@
 import { toPublicId } from '../../src/domain/ids.ts';
-import { actor, ControlPlane } from '../support/control-plane.ts';
+import { actor, ControlPlane, type ControlPlaneOptions } from '../support/control-plane.ts';
 
 /** A mutation of the schema that is audited: how it is called so that it changes something, and so that it does not. */
 export interface AuditCase {
@@ -29,12 +29,15 @@ export const notAudited = [
 
 const later = new Date(Date.UTC(2999, 0));
 
-/** Objects of every kind that operators act on, each for one mutation alone. */
-export async function prepareAuditCases(): Promise<{
+/** Objects of every kind that operators act on, each for one mutation alone; a text stands in all their payloads. */
+export async function prepareAuditCases(
+  text = 'text',
+  options: ControlPlaneOptions = {},
+): Promise<{
   plane: ControlPlane;
   cases: Record<string, AuditCase>;
 }> {
-  const plane = await ControlPlane.start();
+  const plane = await ControlPlane.start(options);
   const { configuration, intake, apiTokens } = plane.services;
   await plane.agent('a');
   await plane.agent('busy');
@@ -50,12 +53,13 @@ export async function prepareAuditCases(): Promise<{
   const tokenId = toPublicId('tok', token.id);
 
   const launch = async (end: 'COMPLETED' | 'FAILED' | null, input: object = {}) => {
-    const run = await plane.launch('one', input);
+    const run = await plane.launch('one', { config: { text }, ...input });
     if (end)
       for (const task of await plane.claim(['a']))
         await plane.report(task, {
           status: end,
-          error: end === 'FAILED' ? { code: 'NO', message: 'no', kind: 'PERMANENT' } : null,
+          output: end === 'COMPLETED' ? { text } : undefined,
+          error: end === 'FAILED' ? { code: 'NO', message: text, kind: 'PERMANENT' } : null,
         });
     const [row] = await plane.rows<{ task: string; letter: string | null }>(
       `select t.id as task, d.id as letter from runplane.tasks t left join runplane.dead_letters d on d.task_id = t.id
@@ -69,7 +73,7 @@ export async function prepareAuditCases(): Promise<{
     };
   };
   const failed = () => launch('FAILED');
-  const [published] = await intake.publishEvents([{ topic: 'replayed', payload: {} }]);
+  const [published] = await intake.publishEvents([{ topic: 'replayed', payload: { text } }]);
   if (published?.kind !== 'PublishEventSuccess') throw new Error('nothing was published');
   const event = toPublicId('evt', published.eventId);
   await configuration.saveRoute({ name: 'new', topic: 'replayed', job: 'one' }, actor);
@@ -165,7 +169,8 @@ export async function prepareAuditCases(): Promise<{
     deleteRoute: byName('route.delete', 'gone'),
     createApiToken: {
       action: 'api_token.create',
-      changes: 'input: { name: "t", scopes: [READ] }',
+      // Nobody grants a scope that they lack.
+      changes: 'input: { name: "t", scopes: [ADMIN] }',
       target: /^tok_/,
       nothing: ['input: { name: "", scopes: [READ] }', 'input: { name: "t", scopes: [] }'],
       isNewEachTime: true,

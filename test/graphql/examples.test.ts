@@ -160,6 +160,10 @@ describe('in the order in which they stand', () => {
     },
   );
 
+  test('what was published is found by its topic', () => {
+    expect(answers.get('Events').events.nodes).not.toEqual([]);
+  });
+
   test('a template in a string shows how to write one without a variable', () => {
     expect(answers.get('WhatWouldBeLaunched').previewRoutes).toEqual([
       { route: 'greetings', job: 'greet', config: { who: 'world' }, problem: null },

@@ -2,8 +2,10 @@ import {
   type GraphQLArgument,
   type GraphQLField,
   type GraphQLInputType,
+  type GraphQLObjectType,
   type GraphQLOutputType,
   getNamedType,
+  isAbstractType,
   isCompositeType,
   isEnumType,
   isInputObjectType,
@@ -33,6 +35,32 @@ export function selectionsOf(field: Field, known: Known, depth: number): string[
   return below === null
     ? []
     : argumentLists(field.args, known).map((args) => `${field.name}${args} ${below}`);
+}
+
+/** A selection of a field with these arguments, and with everything below it to a depth. */
+export const selectionWith = (field: Field, args: string, known: Known, depth: number): string =>
+  `${field.name}(${args}) ${selectionBelow(field.type, known, depth) ?? ''}`;
+
+/** Names of the objects that fields of these types lead to, over however many others. */
+export function objectsBelow(...types: (GraphQLObjectType | null | undefined)[]): Set<string> {
+  const found = new Set<string>();
+  const visit = (type: GraphQLObjectType): void => {
+    for (const field of Object.values(type.getFields())) {
+      const named = getNamedType(field.type);
+      const objects = isObjectType(named)
+        ? [named]
+        : isAbstractType(named)
+          ? schema.getPossibleTypes(named)
+          : [];
+      for (const object of objects) {
+        if (found.has(object.name)) continue;
+        found.add(object.name);
+        visit(object);
+      }
+    }
+  };
+  for (const type of types) if (type) visit(type);
+  return found;
 }
 
 /** Null: it needs more depth than there is. */
