@@ -7,7 +7,8 @@ import { isLeaseToken } from '../domain/lease-token.ts';
 import { isInvalidInput, parsed } from '../domain/problems.ts';
 import { parseTraceparent } from '../domain/trace-context.ts';
 import { preciseNow, type WorkObserver } from '../domain/work-observer.ts';
-import { parseReport } from './parse-result.ts';
+import { completeAttempts, mayCompletePlainly } from './complete-attempts.sql.ts';
+import { parseReport, type Report } from './parse-result.ts';
 import { type AttemptEnding, type Recorded, recordEndings } from './record-endings.ts';
 import { resultsToTell, warnOfLoss } from './tell-endings.ts';
 import { tokenInvalid } from './token-invalid.ts';
@@ -27,12 +28,26 @@ export interface ResultsOptions {
 export class ResultRecorder implements Results {
   readonly #secretKey: Buffer;
   readonly #observer: WorkObserver | null;
+  /** Most reports; null: what follows from this one has to be decided. */
+  readonly #plain: GroupCommit<Report, Recorded | null>;
   readonly #group: GroupCommit<AttemptEnding, Recorded>;
 
   constructor({ db, secretKey, onCommit, observer = null, log }: ResultsOptions) {
     this.#secretKey = secretKey;
     this.#observer = observer;
     const heard = observer ? 'EVERYTHING' : 'LOSSES';
+    this.#plain = new GroupCommit({
+      maxItems: 500,
+      keysOf: ({ attemptId }) => [attemptId],
+      apply: async (reports) => {
+        const tasks = await completeAttempts(db, reports);
+        if (tasks.size > 0) onCommit();
+        return reports.map(({ attemptId }): Recorded | null => {
+          const taskId = tasks.get(attemptId);
+          return taskId === undefined ? null : { answer: 'APPLIED', taskId, taskStatus: 'COMPLETED' };
+        });
+      },
+    });
     this.#group = new GroupCommit({
       maxItems: 500,
       keysOf: (ending) => [ending.attemptId],
@@ -53,6 +68,10 @@ export class ResultRecorder implements Results {
 
   /** Records an ending that needs no check: of a handler in this process, or of the sweeper. */
   async record(given: AttemptEnding): Promise<Recorded> {
+    if (!this.#observer && given.report && mayCompletePlainly(given.report)) {
+      const recorded = await this.#plain.submit(given.report);
+      if (recorded) return recorded;
+    }
     const ending =
       this.#observer && !given.told ? { ...given, told: { at: preciseNow(), traceContext: null } } : given;
     for (;;) {
@@ -61,8 +80,9 @@ export class ResultRecorder implements Results {
     }
   }
 
-  drained(): Promise<void> {
-    return this.#group.drained();
+  async drained(): Promise<void> {
+    await this.#plain.drained();
+    await this.#group.drained();
   }
 
   async #report(input: ReportResultInput): Promise<ReportResultOutcome> {
