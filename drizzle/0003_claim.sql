@@ -518,7 +518,8 @@ DECLARE
   v_agents uuid[];
   v_throttles uuid[];
   v_throttle uuid;
-  v_locked uuid[];
+  -- Some agents are left out.
+  v_is_partial boolean := false;
   v_startable uuid[];
   v_attempts uuid[];
   -- The tasks that are claimed: those that were ready with their places, and those behind the same serial keys.
@@ -546,36 +547,37 @@ BEGIN
   END IF;
 
   -- Agents that have work and may run it.
-  SELECT array_agg(a.id ORDER BY a.id) INTO v_agents
-    FROM runplane.agents a JOIN runplane.queues q ON q.id = a.queue_id
-   WHERE a.id = ANY (p_agents) AND NOT a.paused AND NOT q.paused
-     AND EXISTS (SELECT FROM runplane.ready_head(a.id));
-  IF v_agents IS NULL THEN RETURN; END IF;
-
-  SELECT array_agg(x.id) INTO v_locked FROM (
-    SELECT a.id FROM runplane.agents a WHERE a.id = ANY (v_agents) ORDER BY a.id FOR NO KEY UPDATE SKIP LOCKED) x;
-  IF v_locked IS NULL THEN
-    SELECT array_agg(x.id) INTO v_locked FROM (
-      SELECT a.id FROM runplane.agents a WHERE a.id = ANY (v_agents) ORDER BY a.id FOR NO KEY UPDATE) x;
+  SELECT array_agg(x.id) INTO v_agents FROM (
+    SELECT a.id FROM runplane.agents a JOIN runplane.queues q ON q.id = a.queue_id
+     WHERE a.id = ANY (p_agents) AND NOT a.paused AND NOT q.paused AND EXISTS (SELECT FROM runplane.ready_head(a.id))
+     ORDER BY a.id FOR NO KEY UPDATE OF a SKIP LOCKED) x;
+  IF v_agents IS NULL THEN
+    SELECT array_agg(x.id) INTO v_agents FROM (
+      SELECT a.id FROM runplane.agents a JOIN runplane.queues q ON q.id = a.queue_id
+       WHERE a.id = ANY (p_agents) AND NOT a.paused AND NOT q.paused AND EXISTS (SELECT FROM runplane.ready_head(a.id))
+       ORDER BY a.id FOR NO KEY UPDATE OF a) x;
+    IF v_agents IS NULL THEN RETURN; END IF;
   END IF;
-  v_agents := v_locked;
 
   -- All throttles of an agent or none: an agent one of whose throttles is being claimed elsewhere is left out, unless
   -- nobody else is left. One after another: who waits for one holds none that comes after it, so nobody waits in a circle.
   SELECT array_agg(DISTINCT x.throttle_id) INTO v_throttles FROM runplane.agent_throttles x WHERE x.agent_id = ANY (v_agents);
   FOREACH v_throttle IN ARRAY coalesce(v_throttles, '{}') LOOP
-    SELECT array_agg(x.agent_id) INTO v_locked FROM runplane.agent_throttles x WHERE x.throttle_id = v_throttle AND x.agent_id = ANY (v_agents);
-    CONTINUE WHEN v_locked IS NULL;
+    IF v_is_partial THEN
+      CONTINUE WHEN NOT EXISTS (SELECT FROM runplane.agent_throttles x WHERE x.throttle_id = v_throttle AND x.agent_id = ANY (v_agents));
+    END IF;
     PERFORM FROM runplane.throttles t WHERE t.id = v_throttle FOR NO KEY UPDATE SKIP LOCKED;
     CONTINUE WHEN FOUND;
-    SELECT array_agg(a) INTO v_startable FROM unnest(v_agents) a WHERE a <> ALL (v_locked);
+    SELECT array_agg(a) INTO v_startable FROM unnest(v_agents) a
+     WHERE NOT EXISTS (SELECT FROM runplane.agent_throttles x WHERE x.throttle_id = v_throttle AND x.agent_id = a);
     IF v_startable IS NULL THEN
       PERFORM FROM runplane.throttles t WHERE t.id = v_throttle FOR NO KEY UPDATE;
     ELSE
       v_agents := v_startable;
+      v_is_partial := true;
     END IF;
   END LOOP;
-  IF v_throttles IS NOT NULL THEN
+  IF v_is_partial THEN
     SELECT array_agg(DISTINCT x.throttle_id) INTO v_throttles FROM runplane.agent_throttles x WHERE x.agent_id = ANY (v_agents);
   END IF;
 
