@@ -38,7 +38,7 @@ enqueued as materialized (select q.*, case when q.delay_seconds > 0 then coalesc
   error_code text, reason text) cross join moment m),
 runs as materialized (select * from json_to_recordset($4::json) as r(
   run_id uuid, closed_tasks int, unblocked_tasks int, spawned_tasks int, newly_blocked_tasks int, to_status runplane.run_status, from_status runplane.run_status,
-  sequence int, failed_task_id uuid)),
+  sequence int, failed_task_id uuid, reason text)),
 ended as (
   insert into runplane.attempts (id, task_id, run_id, number, status, counted, worker_id, external_run_id, trace_id,
     error_code, error_kind, error_retryable, error_message, sanitized, confidence, result_digest, compute_cost,
@@ -81,7 +81,7 @@ logged as (
     from enqueued q cross join moment m
   union all
   select c.run_id, null, c.sequence, c.from_status::text::runplane.logged_status, c.to_status::text::runplane.logged_status,
-         null, null, null, null, m.now
+         null, null, null, c.reason, m.now
     from runs c cross join moment m where c.to_status is not null) x)
 select runplane.must_be_equal((select count(*) from gone), (select count(*) from ends), 'attempts that end and had a lease')`;
 

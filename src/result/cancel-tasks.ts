@@ -61,7 +61,7 @@ export async function cancelTasks(tx: Queryable, request: CancelRequest): Promis
   await tx.query({ name: 'mark-tasks-cancelled', text: markTasksSql, values: [ids] });
   if (executed.length > 0)
     await tx.query({ name: 'request-cancel', text: requestSql, values: [executed, graceSeconds] });
-  await addConsequences(tx, builder, runs);
+  await addConsequences(tx, builder, runs, { reason: wholeRuns ? reason : null });
   await writeTransition(tx, builder);
   return ids;
 }

@@ -15,7 +15,7 @@ import type { TransitionBuilder } from './transition-builder.ts';
 /**
  * Adds what follows from the tasks that end or are spawned: for the steps that wait, and for the status of their runs. In
  * some runs nothing ends now and something may follow all the same: in one that begins, what waits for nothing; in one
- * that is repaired, what should have followed long ago. In these no counts are believed.
+ * that is repaired, what should have followed long ago. In these no counts are believed. The reason is that of the runs' changes.
  */
 export async function addConsequences(
   tx: Queryable,
@@ -24,7 +24,8 @@ export async function addConsequences(
   {
     spawned = [],
     alsoIn = new Set(),
-  }: { spawned?: readonly SpawnedRow[]; alsoIn?: ReadonlySet<string> } = {},
+    reason = null,
+  }: { spawned?: readonly SpawnedRow[]; alsoIn?: ReadonlySet<string>; reason?: string | null } = {},
 ): Promise<void> {
   const touched = [...runs.values()].filter(
     (run) => builder.endedIn(run.id).length > 0 || mustCancel(run) || alsoIn.has(run.id),
@@ -55,6 +56,7 @@ export async function addConsequences(
     builder.addRun(
       run,
       isOver(run) ? finishedRunStatus(states, run.cancelRequested) : mustCancel(run) ? 'CANCELLING' : null,
+      reason,
     );
   }
 }

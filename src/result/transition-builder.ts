@@ -145,7 +145,7 @@ export class TransitionBuilder {
   }
 
   /** A run follows its tasks; status null leaves it as it is. */
-  addRun(run: LockedRun, status: RunStatus | null): void {
+  addRun(run: LockedRun, status: RunStatus | null, reason: string | null): void {
     const ended = this.endedIn(run.id);
     const spawned = this.#spawned.get(run.id);
     this.transition.runs.push({
@@ -158,6 +158,7 @@ export class TransitionBuilder {
       from_status: status === null ? null : run.status,
       sequence: run.sequence + (status === null ? 0 : 1),
       failed_task_id: ended.find((task) => task.state === 'FAILED' && !task.optional)?.taskId,
+      reason: reason ?? undefined,
     });
   }
 

@@ -102,6 +102,7 @@ export interface RunChangeRow {
   from_status: RunStatus | null;
   sequence: number;
   failed_task_id?: string | undefined;
+  reason?: string | undefined;
 }
 
 /** Everything that one transaction changes about attempts, tasks and runs. */

@@ -47,10 +47,10 @@ describe('a run that is cancelled', () => {
     expect(await plane.claim(['a', 'b'])).toEqual([]);
     expect(
       await plane.rows(
-        'select distinct reason from runplane.change_log where to_status = $1 and task_id is not null',
+        'select reason, count(*)::int from runplane.change_log where to_status = $1 group by reason',
         ['CANCELLED'],
       ),
-    ).toEqual([{ reason: 'not needed' }]);
+    ).toEqual([{ reason: 'not needed', count: 3 }]);
     expect(await audits()).toEqual(['run.cancel']);
     expect(await cancelRun(run)).toMatchObject({ kind: 'IllegalState', status: 'CANCELLED' });
     expect(await audits()).toEqual(['run.cancel']);
@@ -60,7 +60,10 @@ describe('a run that is cancelled', () => {
     await plane.job('chain', [step('a', []), step('b', ['a']), step('c', [])]);
     const run = await plane.launch('chain');
     const [task] = await plane.claim(['a']);
-    expect(await cancelRun(run)).toMatchObject({ runStatus: 'CANCELLING' });
+    expect(await cancelRun(run, 'not needed')).toMatchObject({ runStatus: 'CANCELLING' });
+    expect(
+      await plane.rows('select reason from runplane.change_log where to_status = $1', ['CANCELLING']),
+    ).toEqual([{ reason: 'not needed' }]);
     expect(await plane.steps(run)).toEqual({ a: 'PROCESSING', b: 'CANCELLED', c: 'CANCELLED' });
     expect(await cancelRun(run)).toMatchObject({ runStatus: 'CANCELLING' });
     expect(await audits()).toEqual(['run.cancel']);

@@ -22,8 +22,8 @@ import {
   type Walked,
 } from './walked.ts';
 
-// Nothing describes assets so far, and only the repair of a run gives a reason for its change.
-const neverThere = ['Asset.description', 'RunStatusChange.reason'];
+// Nothing describes assets so far.
+const neverThere = ['Asset.description'];
 
 /** What a token with one scope alone is told of, beside what everybody is. */
 const ofEverybody = ['ServerInfo', 'ServerLimit', 'Viewer'];
