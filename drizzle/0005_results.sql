@@ -79,9 +79,9 @@ BEGIN
 END
 $$;
 --> statement-breakpoint
--- Completes those of the attempts after which nothing has to be decided: they hold their leases, their tasks are not the
--- first of a serial key, and in their runs nothing waits for a step, nothing was spawned or cancelled, and either tasks
--- remain open or no other task was ever there. Answers these, as columns; the others are left as they are.
+-- Completes those of the attempts after which nothing has to be decided: they hold their leases, their tasks have no serial
+-- key, their runs are not cancelled, nothing in them waits for a step or was spawned, and either tasks remain open or no
+-- other task was ever there. Answers these, as columns; the others are left as they are.
 --
 -- First the locks of the runs, under which nothing but a claim changes their tasks; then all the rest, in a statement of
 -- its own, which therefore sees what the locks waited for.
@@ -129,7 +129,7 @@ BEGIN
                                    confidence, result_digest, compute_cost, started_at, finished_at)
     SELECT h.attempt_id, h.task_id, h.run_id, h.number, 'COMPLETED', true, h.worker_id, h.external_run_id, h.trace_id, h.sanitized, h.confidence,
            decode(h.digest, 'hex'),
-           CASE WHEN a.compute_cost_per_hour IS NULL THEN 0 ELSE round(a.compute_cost_per_hour * extract(epoch FROM m.now - h.started_at) / 3600, 12) END,
+           coalesce(round(a.compute_cost_per_hour * extract(epoch FROM m.now - h.started_at) / 3600, 12), 0),
            h.started_at, m.now
       FROM held h JOIN runplane.agents a ON a.id = h.agent_id CROSS JOIN moment m),
   finished AS (

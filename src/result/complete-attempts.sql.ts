@@ -1,4 +1,4 @@
-import type { JsonColumns } from '../db/json-columns.ts';
+import { type JsonColumns, rowsOf } from '../db/json-columns.ts';
 import type { Database } from '../db/pool.ts';
 import { statement } from '../db/transaction.ts';
 import { usageRows } from './book-usage.sql.ts';
@@ -11,6 +11,11 @@ const completeSql = 'select runplane.complete_attempts($1, $2, $3, $4, $5, $6, $
 export const mayCompletePlainly = (report: Report): boolean =>
   report.status === 'COMPLETED' && report.spawn.length === 0 && report.materializations.length === 0;
 
+interface Completed {
+  attemptId: string;
+  taskId: string;
+}
+
 /**
  * Completes the attempts of most reports, in one statement that reads, decides and writes: those by which nothing begins,
  * fails or is joined. Answers their tasks; of the others nothing changed.
@@ -20,7 +25,7 @@ export async function completeAttempts(
   reports: readonly Report[],
 ): Promise<Map<string, string>> {
   const usage = reports.flatMap(usageRows);
-  const { rows } = await statement<{ done: JsonColumns<{ attemptId: string; taskId: string }> }>(db, {
+  const { rows } = await statement<{ done: JsonColumns<Completed> }>(db, {
     name: 'complete-attempts',
     text: completeSql,
     values: [
@@ -34,8 +39,7 @@ export async function completeAttempts(
       usage.length > 0 ? JSON.stringify(usage) : null,
     ],
   });
-  const tasks = new Map<string, string>();
-  for (const { done } of rows)
-    for (const [i, attemptId] of done.attemptId.entries()) tasks.set(attemptId, done.taskId[i] as string);
-  return tasks;
+  return new Map(
+    rows.flatMap(({ done }) => rowsOf<Completed>(done)).map(({ attemptId, taskId }) => [attemptId, taskId]),
+  );
 }

@@ -28,7 +28,7 @@ export interface ResultsOptions {
 export class ResultRecorder implements Results {
   readonly #secretKey: Buffer;
   readonly #observer: WorkObserver | null;
-  /** Most reports; null: what follows from this one has to be decided. */
+  /** Most reports, where nobody hears of work; null: what follows from this one has to be decided. */
   readonly #plain: GroupCommit<Report, Recorded | null>;
   readonly #group: GroupCommit<AttemptEnding, Recorded>;
 
@@ -68,6 +68,7 @@ export class ResultRecorder implements Results {
 
   /** Records an ending that needs no check: of a handler in this process, or of the sweeper. */
   async record(given: AttemptEnding): Promise<Recorded> {
+    // An observer is told from rows that only the other way reads.
     if (!this.#observer && given.report && mayCompletePlainly(given.report)) {
       const recorded = await this.#plain.submit(given.report);
       if (recorded) return recorded;

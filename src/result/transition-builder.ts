@@ -158,7 +158,7 @@ export class TransitionBuilder {
       from_status: status === null ? null : run.status,
       sequence: run.sequence + (status === null ? 0 : 1),
       failed_task_id: ended.find((task) => task.state === 'FAILED' && !task.optional)?.taskId,
-      reason: reason ?? undefined,
+      reason,
     });
   }
 

@@ -102,7 +102,7 @@ export interface RunChangeRow {
   from_status: RunStatus | null;
   sequence: number;
   failed_task_id?: string | undefined;
-  reason?: string | undefined;
+  reason: string | null;
 }
 
 /** Everything that one transaction changes about attempts, tasks and runs. */

@@ -45,7 +45,7 @@ async function stored(runId: string): Promise<unknown> {
                  from runplane.runs r where r.id = $1),
        'tasks', (select json_agg(to_jsonb(t) - '{id,run_id,agent_id,rank,turn,available_at,created_at,finished_at}'::text[] || jsonb_build_object('over', t.finished_at is not null) order by t.step)
                    from runplane.tasks t where t.run_id = $1),
-       'attempts', (select json_agg(to_jsonb(a) - '{id,task_id,run_id,started_at,finished_at,compute_cost}'::text[] || jsonb_build_object('costs', a.compute_cost > 0) order by a.task_id)
+       'attempts', (select json_agg(to_jsonb(a) - '{id,task_id,run_id,started_at,finished_at,compute_cost}'::text[] || jsonb_build_object('costs', a.compute_cost > 0, 'exactly', a.compute_cost = round(3.6 * extract(epoch from a.finished_at - a.started_at) / 3600, 12)) order by a.task_id)
                       from runplane.attempts a where a.run_id = $1),
        'usage', (select json_agg(to_jsonb(u) - '{id,attempt_id,task_id,run_id,agent_id,at,response_id}'::text[] order by u.id) from runplane.usage u where u.run_id = $1),
        'progress', (select count(*) from runplane.task_progress p join runplane.tasks t on t.id = p.task_id where t.run_id = $1),

@@ -123,6 +123,8 @@ describe.each([
     for (const part of [
       'delete from runplane.ready_tasks',
       'insert into runplane.attempts',
+      'runplane.complete_attempts(',
+      'insert into runplane.settled_attempts',
       'for no key update',
     ])
       expect(seen.toLowerCase()).toContain(part);
