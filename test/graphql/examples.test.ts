@@ -51,7 +51,7 @@ test('the examples show every question, every command and every stream', () => {
   expect(unused(schema.getSubscriptionType())).toEqual([]);
 });
 
-describe('in the order in which they stand', () => {
+describe('in an order in which each has what it needs', () => {
   let plane: ControlPlane;
   beforeAll(async () => {
     plane = await ControlPlane.start();
@@ -92,6 +92,12 @@ describe('in the order in which they stand', () => {
 
   /** What an example needs to be told. */
   const variables: Record<string, () => Promise<object>> = {
+    DeleteRoute: async () => {
+      await new Client(plane).query(
+        'mutation { saveRoute(input: { name: "gone", topic: "gone", job: "greet" }) { __typename } }',
+      );
+      return { name: 'gone' };
+    },
     RevokeToken: async () => ({ id: answers.get('CreateToken').createApiToken.token.id }),
     LaunchMany: async () => ({ inputs: [{ job: 'greet', config: { who: 'many' } }] }),
     PublishMany: async () => ({ inputs: [{ topic: 'greetings.many', payload: { who: 'many' } }] }),
@@ -113,6 +119,11 @@ describe('in the order in which they stand', () => {
     Anything: async () => ({ id: await one('events') }),
     OneEvent: async () => ({ id: await one('events') }),
     Trace: async () => ({ correlationId: 'any' }),
+    NextTaskChanges: async () => {
+      const { changeLogCursor } = await new Client(plane).query('{ changeLogCursor }');
+      await launched();
+      return { after: changeLogCursor };
+    },
     WatchOneRun: async () => ({ id: (await failed()).run }),
     WatchAttempts: async () => ({ runId: (await failed()).run }),
     CancelRun: async () => ({ runId: (await waiting()).run }),
@@ -140,14 +151,22 @@ describe('in the order in which they stand', () => {
     return value?.data;
   }
 
-  const order = ['configure', 'tokens', 'launch', 'work', 'look', 'capacity', 'watch', 'operate'].map(
-    (name) => `example-${name}.graphql`,
-  );
+  const order = [
+    'configure',
+    'tokens',
+    'launch',
+    'work',
+    'look',
+    'trace',
+    'capacity',
+    'watch',
+    'operate',
+  ].map((name) => `example-${name}.graphql`);
   test('all of them are tried', () => expect([...order].sort()).toEqual([...documents.keys()]));
 
   const operations = order.flatMap((file) => operationsOf(documents.get(file)));
   test.each(operations.map((operation) => ({ name: nameOf(operation), operation })))(
-    '$name does what it says',
+    '$name is answered',
     async ({ name, operation }) => {
       const answer = await execute(operation);
       answers.set(name, answer);
@@ -159,6 +178,12 @@ describe('in the order in which they stand', () => {
       }
     },
   );
+
+  test('what was published launches what was configured', () => {
+    const { publishEvent } = answers.get('Publish');
+    const { publishEvents } = answers.get('PublishMany');
+    for (const { runIds } of [publishEvent, ...publishEvents]) expect(runIds).toHaveLength(1);
+  });
 
   test('what was published is found by its topic', () => {
     expect(answers.get('Events').events.nodes).not.toEqual([]);

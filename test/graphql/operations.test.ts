@@ -90,6 +90,8 @@ describe('the package', () => {
     expect(paths).toContain('schema/schema.graphql');
     expect(paths).toContain('schema/operations/demo.graphql');
     expect(paths).toContain('drizzle/0000_clock.sql');
+    // What programs send that are not in the package.
+    expect(paths).not.toContain('schema/operations/bench.graphql');
     expect(paths.filter((path) => path.startsWith('test/'))).toEqual([]);
   });
 });

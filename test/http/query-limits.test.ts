@@ -194,7 +194,7 @@ test('a value that is nested deep is refused, and the server goes on', async () 
   expect(await server.post('{ __typename }')).toEqual({ data: { __typename: 'Query' } });
 });
 
-test('our own operations, which are the examples of GraphiQL, are valid and within the limits', () => {
+test('our own operations and the examples of GraphiQL are valid and within the limits', () => {
   const folder = new URL('../../schema/operations/', import.meta.url);
   const schema = buildSchema();
   for (const file of readdirSync(folder)) {
