@@ -10,6 +10,7 @@ import type { LastChange } from './decide-places.ts';
 import { findLastChanges } from './find-last-changes.sql.ts';
 import { findStrayRows, findSuspectRuns, type Place, type StrayRow } from './find-suspects.sql.ts';
 import { type RunRepair, repairRun } from './repair-run.ts';
+import { repairScanStarts } from './repair-scan-starts.sql.ts';
 import { add, isNothing, noRepairs, type Repairs } from './repairs.ts';
 
 export interface RepairOptions {
@@ -63,6 +64,12 @@ export function createRepair(options: RepairOptions): Repair {
     onError,
     work: async (last) => {
       const { walk, afterRun, repairs } = last ?? start(null);
+      if (walk.over === 'READY' && walk.block === 0) {
+        const done = { scanStarts: await repairScanStarts(db, thresholdSeconds) };
+        add(repairs, done);
+        add(repaired, done);
+        if (done.scanStarts > 0) options.onRepaired();
+      }
       const look = await lookAt(db, walk, afterRun, thresholdSeconds);
       for (const { runId, strays } of look.suspects) {
         const done = await repairAlone(options, runId, strays);

@@ -12,6 +12,8 @@ export interface Repairs {
   surplusPlaces: number;
   /** Leases of tasks that are over. */
   leases: number;
+  /** Agents of which claims did not look at everything: leases were not counted, or ready tasks not found. */
+  scanStarts: number;
   /** Runs whose repair failed; the next round tries again. */
   failed: number;
 }
@@ -23,6 +25,7 @@ export const noRepairs: Readonly<Repairs> = {
   placelessTasks: 0,
   surplusPlaces: 0,
   leases: 0,
+  scanStarts: 0,
   failed: 0,
 };
 
