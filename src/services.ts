@@ -21,7 +21,7 @@ import type { PullDispatch, WorkHintSource } from './dispatch/types.ts';
 import { WorkHints } from './dispatch/work-hints.ts';
 import { WorkerRegistry } from './dispatch/worker-registry.ts';
 import { authenticationOff, type Credentials } from './domain/credential.ts';
-import { failureText } from './domain/failure.ts';
+import { failureWithStack } from './domain/failure.ts';
 import type { WorkObserver } from './domain/work-observer.ts';
 import { createRepair } from './housekeeping/repair/repair.ts';
 import { createRetention, type RetentionDays } from './housekeeping/retention/retention.ts';
@@ -104,7 +104,7 @@ export async function startServices(options: ServicesOptions): Promise<Services>
   await signal.start();
   const onCommit = (): void => signal.changed();
   const onError = (error: unknown, duty: string, of: object = {}): void =>
-    log.error({ error: failureText(error), duty, ...of }, 'a background duty failed and is repeated');
+    log.error({ error: failureWithStack(error), duty, ...of }, 'a background duty failed and is repeated');
 
   const reader = new LogReader<LoggedChange, ChangeScope>({
     db,

@@ -9,14 +9,14 @@ const quoting = new Set([
   'TypeError',
   'URIError',
 ]);
-/** Of Postgres, classes of errors about its objects and its state. Others quote values that were sent or stored. */
-const withoutValues = /^(08|23|25|40|42|53|54|55|57|58)/;
+/** Of Postgres, classes of errors about its objects and its state, and what our own functions raise. Others quote values that were sent or stored. */
+const withoutValues = /^(08|23|25|40|42|53|54|55|57|58|P0)/;
 const frame = /^ +at .*(:\d+:\d+\)?|\(native\)|\(<anonymous>\))$/;
 const deepest = 3;
 
 /**
- * What failed, for a log, in one line: never a value that a client sent. Where the cause may quote one, it is told by
- * its kind, its code and what it is about.
+ * What failed, for a log, in one line. A message of Postgres or of the language that may quote what a client sent is
+ * left out: then its kind, its code and what it is about are told.
  */
 export function failureText(error: unknown): string {
   if (!(error instanceof Error)) return `a ${typeof error} was thrown`;
@@ -30,9 +30,8 @@ export function failureText(error: unknown): string {
 
 /** The same with the places in the code, and what it was caused by. */
 export function failureWithStack(error: unknown, level = 1): string {
-  const text = [failureText(error)];
-  if (!(error instanceof Error)) return text.join('');
-  text.push(...(error.stack ?? '').split('\n').filter((line) => frame.test(line)));
+  if (!(error instanceof Error)) return failureText(error);
+  const text = [failureText(error), ...(error.stack ?? '').split('\n').filter((line) => frame.test(line))];
   if (error.cause !== undefined && level < deepest)
     text.push(`caused by ${failureWithStack(error.cause, level + 1)}`);
   return text.join('\n');

@@ -1,5 +1,5 @@
 import type { Msg, NatsConnection } from '@nats-io/transport-node';
-import { failureText } from '../domain/failure.ts';
+import { failureWithStack } from '../domain/failure.ts';
 import type { Attached } from './attach.ts';
 import { BatchSize } from './batch-size.ts';
 import { headersOf, parseAckSubject } from './message.ts';
@@ -119,7 +119,7 @@ export class DeliveryLoop {
       if (error instanceof OtherStream) this.#gone = error.message;
       // Some may be stored: they are found again by their keys.
       context.log.warn(
-        { stream: source.stream, error: failureText(error) },
+        { stream: source.stream, error: failureWithStack(error) },
         'messages have to be delivered again',
       );
       return messages.map(() => ({ kind: 'AGAIN' }));

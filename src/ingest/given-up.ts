@@ -1,5 +1,5 @@
 import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node';
-import { failureText } from '../domain/failure.ts';
+import { failureWithStack } from '../domain/failure.ts';
 import { rangesOf } from './ranges.ts';
 import type { IngestLog, Source } from './types.ts';
 import { backoffMs, wait } from './wait.ts';
@@ -50,7 +50,7 @@ export class GivenUp {
         for (const sequence of some) this.#sequences.delete(sequence);
         failures = 0;
       } catch (error) {
-        const fields = { stream: this.#source.stream, error: failureText(error) };
+        const fields = { stream: this.#source.stream, error: failureWithStack(error) };
         if (!signal.aborted) this.#log.warn(fields, 'what the broker gave up cannot be read');
         await wait(backoffMs(failures++), signal);
       }

@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import type { NatsConnection } from '@nats-io/transport-node';
+import { failureText, failureWithStack } from '../domain/failure.ts';
 import type { NatsConfig } from '../nats-config.ts';
 import { connectTo, hostsOf } from './connection.ts';
 import { createPosition } from './positions.sql.ts';
@@ -64,7 +65,7 @@ export function startIngest(config: NatsConfig, context: IngestContext): Ingest 
         before = '';
         await serve(nc);
       } catch (error) {
-        const now = String(error);
+        const now = failureText(error);
         // Once, and not for as long as it lasts.
         if (now !== before)
           log.warn({ servers: hostsOf(config), error: now }, 'NATS cannot be reached, which is tried again');
@@ -76,7 +77,7 @@ export function startIngest(config: NatsConfig, context: IngestContext): Ingest 
   };
   // The streams are shown though the broker was never reached.
   const announced = Promise.all(sources.map((source) => createPosition(context.db, source))).catch(
-    (error: unknown) => log.warn({ error: String(error) }, 'the streams cannot be announced'),
+    (error: unknown) => log.warn({ error: failureWithStack(error) }, 'the streams cannot be announced'),
   );
   const running = Promise.all([announced, run()]);
 

@@ -1,6 +1,6 @@
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
-import { failureText } from '../domain/failure.ts';
+import { failureWithStack } from '../domain/failure.ts';
 import { type Attached, attach } from './attach.ts';
 import { DeliveryLoop } from './delivery-loop.ts';
 import { GivenUp } from './given-up.ts';
@@ -38,7 +38,7 @@ export async function ingestStream(options: StreamIngestOptions): Promise<void> 
     } catch (error) {
       if (nc.isClosed()) return;
       onProblem('cannot be read, the log says why');
-      const now = String(error);
+      const now = failureWithStack(error);
       // Once, and not for as long as it lasts.
       if (now !== before) context.log.warn({ stream: source.stream, error: now }, 'a stream cannot be read');
       before = now;
@@ -88,7 +88,7 @@ async function watchUntil(
     } catch (error) {
       watch.forget();
       if (!until.aborted)
-        log.warn({ stream: source.stream, error: failureText(error) }, 'a stream cannot be watched');
+        log.warn({ stream: source.stream, error: failureWithStack(error) }, 'a stream cannot be watched');
     }
     await wait(lookMs, until);
   }

@@ -1,6 +1,6 @@
 import { statement, transaction } from '../db/transaction.ts';
 import { createBreather } from '../domain/breather.ts';
-import { failureText } from '../domain/failure.ts';
+import { failureWithStack } from '../domain/failure.ts';
 import { toPublicId } from '../domain/ids.ts';
 import { limits } from '../domain/limits.ts';
 import { invalidInput, isInvalidInput, parsed } from '../domain/problems.ts';
@@ -65,7 +65,7 @@ export async function takeIn(
     if (rejection) rejections.push({ message, ...rejection });
     if (outcome.kind === 'Failed') {
       const correlationId = namedCorrelation(message) ?? undefined;
-      const fields = { ...placeOf(source, message), correlationId, error: failureText(outcome.error) };
+      const fields = { ...placeOf(source, message), correlationId, error: failureWithStack(outcome.error) };
       context.log.error(fields, 'a message could not be taken in');
     }
   }

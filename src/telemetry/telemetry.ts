@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Queryable } from '../db/pool.ts';
-import { failureText } from '../domain/failure.ts';
+import { failureWithStack } from '../domain/failure.ts';
 import type { WorkObserver } from '../domain/work-observer.ts';
 import type { TelemetryConfig } from '../telemetry-config.ts';
 import { LogObserver } from './log-observer.ts';
@@ -29,7 +29,8 @@ export interface Telemetry {
 
 /** What hears of work in this process: spans, lines of the log, both or none. Without spans, nothing of their SDK is loaded. */
 export async function startTelemetry({ config, version, db, log }: TelemetryOptions): Promise<Telemetry> {
-  const warn = (error: unknown): void => log.warn({ error: failureText(error) }, 'work could not be told of');
+  const warn = (error: unknown): void =>
+    log.warn({ error: failureWithStack(error) }, 'work could not be told of');
   const { debug } = log;
   const lines = debug ? new LogObserver({ debug }) : null;
   if (!config) return { observer: lines && carefully(lines, warn), stop: async () => {} };

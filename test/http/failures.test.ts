@@ -37,6 +37,10 @@ const quoting: Record<string, { fail: (value: string) => unknown; told: RegExp }
       }),
     told: /^error 23502: null value in column "id" .*: table queues, column id, routine ReportNotNullViolationError\n/,
   },
+  brokenInvariant: {
+    fail: () => server.plane.database.db.query({ text: "select runplane.must_be_equal(1, 2, 'leases')" }),
+    told: /^error P0001: 1 leases instead of 2: routine exec_stmt_raise\n/,
+  },
   causing: {
     fail: (value) => {
       try {

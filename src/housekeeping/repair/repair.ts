@@ -1,6 +1,6 @@
 import type { Database } from '../../db/pool.ts';
 import { transactionByKey } from '../../db/transaction.ts';
-import { failureText } from '../../domain/failure.ts';
+import { failureWithStack } from '../../domain/failure.ts';
 import { groupBy } from '../../domain/group-by.ts';
 import type { WorkObserver } from '../../domain/work-observer.ts';
 import { warnOfLoss } from '../../result/tell-endings.ts';
@@ -154,7 +154,7 @@ async function repairAlone(
     }
   } catch (error) {
     add(repairs, { failed: 1 });
-    log.error({ runId, error: failureText(error) }, 'housekeeping could not repair a run');
+    log.error({ runId, error: failureWithStack(error) }, 'housekeeping could not repair a run');
   }
   if (!isNothing(repairs)) onRepaired();
   return repairs;
