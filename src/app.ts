@@ -136,6 +136,9 @@ async function start(
 
   let http: HttpServer | null = null;
   if (config.roles.includes('api')) {
+    const { requestsPerMinute, streamsPerToken } = config.access;
+    const authenticationOff = config.authentication === null;
+    const facts = { version, authenticationOff, requestsPerMinute, streamsPerToken };
     http = await startHttpServer({
       host: config.host,
       port: config.port,
@@ -147,7 +150,7 @@ async function start(
       credentials: services.credentials,
       access: httpAccess(config.access, trustedDocuments),
       createContext: ({ authority, ...request }): GraphQLContext => ({
-        services: { ...services, read, server: { version, ...config.access } },
+        services: { ...services, read, server: facts },
         ...request,
         authority,
         viewer: authority.viewer,

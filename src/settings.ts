@@ -1,6 +1,5 @@
 import { isIPv4 } from 'node:net';
 import { clientSettings } from './client-settings.ts';
-import { limits } from './domain/limits.ts';
 import { natsSettings } from './nats-settings.ts';
 import { choice, integer, path, type Setting, type SettingWithDefault } from './setting.ts';
 import { telemetrySettings } from './telemetry-settings.ts';
@@ -83,7 +82,7 @@ export const settings = {
   RUNPLANE_STREAMS_PER_TOKEN: integer(
     1,
     1_000_000,
-    limits.streamsOfToken,
+    100,
     'Streams that one token may have open on this process.',
   ),
   RUNPLANE_TRUSTED_DOCUMENTS: path(

@@ -46,8 +46,6 @@ export const limits = {
   slots: 1000,
   page: 200,
   defaultPage: 50,
-  /** Unless a setting says otherwise. */
-  streamsOfToken: 100,
   /** Operations that one stream carries. */
   operationsOfStream: 100,
   /** Streams of a process in single-connection mode, reserved and open ones. */

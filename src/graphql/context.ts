@@ -11,6 +11,8 @@ import type { AttemptEvents, Results } from '../result/types.ts';
 /** What this server is like: its version, and the limits of a token that its settings have. */
 export interface ServerFacts {
   version: string;
+  /** Then there are no tokens, and no limits of them. */
+  authenticationOff: boolean;
   streamsPerToken: number;
   /** 0 is no limit. */
   requestsPerMinute: number;

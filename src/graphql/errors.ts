@@ -31,7 +31,7 @@ export const badUserInput = (field: string, message: string): GraphQLError =>
 export const lacksScope = (scope: Scope, nodes?: ASTNode): GraphQLError =>
   new GraphQLError(`This needs the scope ${scope}.`, { nodes, extensions: { code: 'FORBIDDEN', scope } });
 
-/** Of operations that nothing could be executed of. */
+/** The caller lacks a scope, or is restricted. */
 export const isForbidden = ({ extensions }: GraphQLError): boolean => extensions.code === 'FORBIDDEN';
 
 /** A stream that a token does not reach. */

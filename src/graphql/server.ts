@@ -19,11 +19,12 @@ const ServerLimit = builder.objectRef<{ name: string; value: number }>('ServerLi
 });
 
 /** Every limit that this server refuses by: the fixed ones, and what its settings say. */
-function limitsOf({ streamsPerToken, requestsPerMinute }: ServerFacts): { name: string; value: number }[] {
+function limitsOf(server: ServerFacts): { name: string; value: number }[] {
+  const { authenticationOff, streamsPerToken, requestsPerMinute } = server;
   const all = {
     ...limits,
-    streamsOfToken: streamsPerToken,
-    ...(requestsPerMinute > 0 && { requestsPerMinute }),
+    ...(!authenticationOff && { streamsPerToken }),
+    ...(!authenticationOff && requestsPerMinute > 0 && { requestsPerMinute }),
   };
   return Object.entries(all).flatMap(([name, value]) =>
     typeof value === 'number'

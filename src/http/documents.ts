@@ -12,7 +12,7 @@ import type { ErrorCode } from '../errors.ts';
 import { findLackedScopes } from '../graphql/lacked-scopes.ts';
 import { findExceededLimit } from '../graphql/query-limits.ts';
 import { withoutValues } from '../graphql/without-values.ts';
-import { forbidden, HttpError } from './http-error.ts';
+import { forbiddenOperation, HttpError } from './http-error.ts';
 
 type Variables = Readonly<Record<string, unknown>>;
 
@@ -71,7 +71,7 @@ export class Documents {
   /** Refuses a valid operation of which nothing is answered to this caller. */
   checkScopes(document: DocumentNode, operation: OperationDefinitionNode, viewer: Viewer): void {
     const errors = findLackedScopes(this.#schema, document, operation, viewer);
-    if (errors) throw forbidden(errors);
+    if (errors) throw forbiddenOperation(errors);
   }
 
   #validate(document: DocumentNode, hideSuggestions: boolean): readonly GraphQLError[] {

@@ -1,7 +1,7 @@
 import { limits } from '../domain/limits.ts';
 import type { TrustedDocuments } from './trusted-documents.ts';
 
-/** What clients may do over HTTP, as the settings have it. */
+/** What clients may do over HTTP. */
 export interface HttpAccess {
   /** Of other sites whose pages may use the API. */
   origins: ReadonlySet<string>;

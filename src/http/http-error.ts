@@ -26,5 +26,5 @@ export class HttpError extends Error {
 }
 
 /** The refusal of an operation that its caller may get nothing of. */
-export const forbidden = (errors: readonly GraphQLError[]): HttpError =>
+export const forbiddenOperation = (errors: readonly GraphQLError[]): HttpError =>
   new HttpError(403, 'FORBIDDEN', errors[0]?.message ?? '', { errors });

@@ -9,7 +9,7 @@ import {
 } from 'graphql';
 import type { MessageStream } from '../changelog/types.ts';
 import { isForbidden } from '../graphql/errors.ts';
-import { forbidden } from './http-error.ts';
+import { forbiddenOperation } from './http-error.ts';
 import { cannotExecute } from './prepared-operation.ts';
 import { executedOnce, StreamedResult } from './shared-results.ts';
 import { findVariableFaults } from './variable-faults.ts';
@@ -48,7 +48,8 @@ export class OperationResults implements AsyncIterableIterator<StreamedResult, u
     if (faults) throw cannotExecute(faults);
     results.#only = results.#masked(only);
     const { data, errors = [] } = results.#only;
-    if (data === undefined && errors.length > 0 && errors.every(isForbidden)) throw forbidden(errors);
+    if (data === undefined && errors.length > 0 && errors.every(isForbidden))
+      throw forbiddenOperation(errors);
     return results;
   }
 

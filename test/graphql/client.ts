@@ -88,7 +88,12 @@ export class Client {
       services: {
         ...this.#plane.services,
         read,
-        server: { version: '1.2.3', streamsPerToken: 100, requestsPerMinute: 0 },
+        server: {
+          version: '1.2.3',
+          authenticationOff: false,
+          streamsPerToken: 100,
+          requestsPerMinute: 0,
+        },
       },
       requestId: 'request',
       signal: () => new AbortController().signal,

@@ -229,6 +229,6 @@ test('docs/api-limits.md says the same numbers', () => {
     ['BATCH_TOO_LARGE', limits.batch],
     ['PAGE_TOO_LARGE', limits.page],
     ['TOO_MANY_REQUESTS', Number(settings.RUNPLANE_REQUESTS_PER_MINUTE.default)],
-    ['TOO_MANY_STREAMS', limits.streamsOfToken],
+    ['TOO_MANY_STREAMS', Number(settings.RUNPLANE_STREAMS_PER_TOKEN.default)],
   ]);
 });

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { schema } from '../graphql/client.ts';
 import { openEventStream } from '../support/event-stream.ts';
 import { adminToken, bearer, type GuardedServer, startGuardedServer } from '../support/guarded-server.ts';
+import { startTestServer } from '../support/server.ts';
 
 /** What is promised of each limit, in the order of its table. */
 const promised: Record<string, number> = {
@@ -213,7 +214,7 @@ describe('each limit that is promised', () => {
 
 describe('what settings allow a token', () => {
   test('is served as it is set', async () => {
-    expect(limit('streamsOfToken')).toBe(streamsPerToken);
+    expect(limit('streamsPerToken')).toBe(streamsPerToken);
     expect(limit('requestsPerMinute')).toBe(requestsPerMinute);
   });
 
@@ -222,7 +223,7 @@ describe('what settings allow a token', () => {
     const open = () =>
       openEventStream(server.url, 'subscription { runStatusChanged { cursor } }', bearer(secret));
     const streams = [];
-    for (let i = 0; i < limit('streamsOfToken'); i++) streams.push(await open());
+    for (let i = 0; i < limit('streamsPerToken'); i++) streams.push(await open());
     expect(streams.map(({ response }) => response.status)).toEqual([200, 200]);
     const { response } = await open();
     expect(response.status).toBe(429);
@@ -233,7 +234,19 @@ describe('what settings allow a token', () => {
     const free = await startGuardedServer({}, { access: { requestsPerMinute: 0 } });
     const { server: info } = await free.as(adminToken, '{ server { limits { name } } }');
     expect(info.limits).not.toContainEqual({ name: 'requestsPerMinute' });
-    expect(info.limits).toContainEqual({ name: 'streamsOfToken' });
+    expect(info.limits).toContainEqual({ name: 'streamsPerToken' });
     await free.stop();
+  });
+
+  test('is not served without authentication, where nobody has a token', async () => {
+    const open = await startTestServer();
+    const { data } = await open.post('{ server { limits { name } } }');
+    const names = (data as unknown as { server: { limits: { name: string }[] } }).server.limits.map(
+      ({ name }) => name,
+    );
+    expect(names).toContain('queryCost');
+    expect(names).not.toContain('streamsPerToken');
+    expect(names).not.toContain('requestsPerMinute');
+    await open.stop();
   });
 });

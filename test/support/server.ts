@@ -42,6 +42,13 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const plane = await ControlPlane.start(options);
   const read = createRead(plane.database.db);
   const access = { ...shipped, ...options.access };
+  const credentials = options.credentials ?? plane.services.credentials;
+  const facts = {
+    version: '0.0.0-test',
+    authenticationOff: credentials.none.viewer.signedIn,
+    requestsPerMinute: access.requestsPerMinute,
+    streamsPerToken: access.streamsPerToken,
+  };
   const http = await startHttpServer({
     host: '127.0.0.1',
     port: 0,
@@ -49,11 +56,11 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     schema: options.schema ?? schema,
     log: options.log ?? quiet,
     access,
-    credentials: options.credentials ?? plane.services.credentials,
+    credentials,
     readiness: () => Promise.resolve({ ready: true, reasons: [] }),
     horizonStall: () => plane.services.horizon.stall,
     createContext: (request) => ({
-      services: { ...plane.services, read, server: { version: '0.0.0-test', ...access } },
+      services: { ...plane.services, read, server: facts },
       ...request,
       viewer: request.authority.viewer,
       loaders: createLoaders(read),
