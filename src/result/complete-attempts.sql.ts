@@ -1,3 +1,4 @@
+import { arrayOfJson } from '../db/array-of-json.ts';
 import { type JsonColumns, rowsOf } from '../db/json-columns.ts';
 import type { Database } from '../db/pool.ts';
 import { statement } from '../db/transaction.ts';
@@ -30,7 +31,7 @@ export async function completeAttempts(
     text: completeSql,
     values: [
       reports.map(({ attemptId }) => attemptId),
-      reports.map(({ output }) => JSON.stringify(output)),
+      arrayOfJson(reports.map(({ output }) => output)),
       reports.map(({ digest }) => digest),
       reports.map(({ sanitized }) => sanitized),
       reports.map(({ confidence }) => confidence),

@@ -63,7 +63,16 @@ export class ResultRecorder implements Results {
   }
 
   reportResults(inputs: readonly ReportResultInput[]): Promise<ReportResultOutcome[]> {
-    return Promise.all(inputs.map((input) => this.#report(input)));
+    // Of two of one attempt the first stands: the second is not looked at before.
+    const last = new Map<string, Promise<ReportResultOutcome>>();
+    return Promise.all(
+      inputs.map((input) => {
+        const before = last.get(input.attemptId);
+        const outcome = before ? before.then(() => this.#report(input)) : this.#report(input);
+        last.set(input.attemptId, outcome);
+        return outcome;
+      }),
+    );
   }
 
   /** Records an ending that needs no check: of a handler in this process, or of the sweeper. */

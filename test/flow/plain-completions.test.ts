@@ -109,6 +109,25 @@ describe('what a completion leaves', () => {
   });
 });
 
+test('of two results of one attempt in a request the first stands, whichever way each is recorded', async () => {
+  await plane.job('one', ['a']);
+  const failed: Result = { status: 'FAILED', error: { code: 'BAD', kind: 'PERMANENT' } };
+  for (const [first, second] of [
+    [completed, failed],
+    [failed, completed],
+  ] as const) {
+    for (let i = 0; i < 10; i++) {
+      await plane.launch('one');
+      const [one] = (await plane.claim(['a'])) as [Assignment];
+      const inputs = [first, second].map((result) => ({ ...plane.credentials(one), ...result }));
+      expect(await plane.services.results.reportResults(inputs)).toMatchObject([
+        { outcome: 'APPLIED', taskStatus: first.status },
+        { kind: 'ResultConflict' },
+      ]);
+    }
+  }
+});
+
 describe('the statement leaves alone', () => {
   test('what has no lease, and completes the others', async () => {
     await plane.job('one', ['a']);
