@@ -81,12 +81,8 @@ export const problemTypes: ReadonlySet<string> = new Set(
     .objects.map(({ name }) => name),
 );
 
-const isProblem = (entry: Data): boolean => problemTypes.has(entry?.__typename);
+export const isProblem = (entry: Data): boolean => problemTypes.has(entry?.__typename);
 
 /** Nothing of it was done: an error, a problem, or problems alone. */
 export const isRefused = (answer: Data): boolean =>
   answer === null || (Array.isArray(answer) ? answer.every(isProblem) : isProblem(answer));
-
-/** All of it was done. */
-export const isDone = (answer: Data): boolean =>
-  [answer].flat().every((entry) => entry?.__typename?.endsWith('Success') === true);

@@ -23,20 +23,29 @@ import { type Kind, KnownThings } from './known-things.ts';
 /** The same for arguments of a field and for fields of an input. */
 type Field = Pick<GraphQLInputField, 'name' | 'type' | 'defaultValue'>;
 
-interface Manner {
+export interface Manner {
   /** Of a thousand values, how many are hostile. */
   hostile: number;
+  /** The same of values that are JSON. */
+  hostileJson: number;
   /** Of a thousand fields that may be left out, how many are given. */
   given: number;
+}
+
+interface Place extends Manner {
   /** How many fields that may be left out stand within each other. */
   depth: number;
 }
 
+export const rightly: Manner = { hostile: 0, hostileJson: 0, given: 250 };
+export const wrongInJson: Manner = { hostile: 0, hostileJson: 500, given: 300 };
+
 /** With nothing hostile much is accepted; with much of it, little comes further than the schema. */
-export const manners: readonly Omit<Manner, 'depth'>[] = [
-  { hostile: 0, given: 250 },
-  { hostile: 60, given: 350 },
-  { hostile: 350, given: 400 },
+export const manners: readonly Manner[] = [
+  rightly,
+  wrongInJson,
+  { hostile: 60, hostileJson: 60, given: 350 },
+  { hostile: 350, hostileJson: 350, given: 400 },
 ];
 
 /** Arbitrary arguments, made of nothing but the schema's types and what is known to be there. */
@@ -50,12 +59,12 @@ export class ArbitraryInputs {
   argumentsOf(
     mutation: string,
     fields: readonly Field[],
-    manner: Omit<Manner, 'depth'>,
+    manner: Manner,
   ): Arbitrary<Record<string, unknown>> {
     return this.#object(mutation, fields, { ...manner, depth: 3 });
   }
 
-  #object(owner: string, fields: readonly Field[], manner: Manner): Arbitrary<Record<string, unknown>> {
+  #object(owner: string, fields: readonly Field[], manner: Place): Arbitrary<Record<string, unknown>> {
     const model = Object.fromEntries(fields.map((field) => [field.name, this.#field(owner, field, manner)]));
     const record = fc.record(model).map((values) => {
       for (const name in values) if (values[name] === undefined) delete values[name];
@@ -72,7 +81,7 @@ export class ArbitraryInputs {
       .map(([values, n]) => ({ ...values, ...(n === null ? {} : this.#known.lease(n)) }));
   }
 
-  #field(owner: string, field: Field, manner: Manner): Arbitrary<unknown> {
+  #field(owner: string, field: Field, manner: Place): Arbitrary<unknown> {
     const required = isRequiredInputField(field as GraphQLInputField);
     if (!required && manner.depth <= 0) return fc.constant(undefined);
     const deeper = { ...manner, depth: manner.depth - (required ? 0 : 1) };
@@ -90,7 +99,7 @@ export class ArbitraryInputs {
     );
   }
 
-  #value(owner: string, name: string, type: GraphQLInputType, manner: Manner): Arbitrary<unknown> {
+  #value(owner: string, name: string, type: GraphQLInputType, manner: Place): Arbitrary<unknown> {
     if (isNonNullType(type)) return this.#value(owner, name, type.ofType, manner);
     if (isListType(type)) return this.#list(this.#value(owner, name, type.ofType, manner), manner);
     if (isInputObjectType(type)) return this.#input(type, manner);
@@ -101,10 +110,10 @@ export class ArbitraryInputs {
           fc.constantFrom<unknown>('NONE', '', 5, null, '\0'),
         ]
       : this.#scalar(type.name, name, kind);
-    return mix(good, hostile, manner);
+    return mix(good, hostile, type.name === 'JSON' ? manner.hostileJson : manner.hostile);
   }
 
-  #list(entry: Arbitrary<unknown>, manner: Manner): Arbitrary<unknown> {
+  #list(entry: Arbitrary<unknown>, manner: Place): Arbitrary<unknown> {
     const many = fc
       .tuple(entry, fc.constantFrom(5, 33, 101, 201, 501, 1000, 1001))
       .map(([value, times]): unknown => Array.from({ length: times }, () => value));
@@ -117,7 +126,7 @@ export class ArbitraryInputs {
     );
   }
 
-  #input(type: GraphQLInputObjectType, manner: Manner): Arbitrary<unknown> {
+  #input(type: GraphQLInputObjectType, manner: Place): Arbitrary<unknown> {
     const fields = Object.values(type.getFields());
     const good: Arbitrary<Record<string, unknown>> = type.isOneOf
       ? fc
@@ -189,11 +198,8 @@ export class ArbitraryInputs {
   }
 }
 
-const mix = (good: Arbitrary<unknown>, hostile: Arbitrary<unknown>, manner: Manner): Arbitrary<unknown> =>
-  fc.oneof(
-    { weight: 1000 - manner.hostile, arbitrary: good },
-    { weight: manner.hostile, arbitrary: hostile },
-  );
+const mix = (good: Arbitrary<unknown>, hostile: Arbitrary<unknown>, ofThousand: number): Arbitrary<unknown> =>
+  fc.oneof({ weight: 1000 - ofThousand, arbitrary: good }, { weight: ofThousand, arbitrary: hostile });
 
 const storable = fc.string({ maxLength: 20, unit: 'grapheme' });
 

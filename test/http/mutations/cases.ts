@@ -1,14 +1,16 @@
 import fc, { type Arbitrary } from 'fast-check';
 import {
   type GraphQLField,
+  type GraphQLInputType,
   type GraphQLOutputType,
   getNamedType,
   isCompositeType,
+  isInputObjectType,
   isUnionType,
 } from 'graphql';
 import { everything, schema } from '../../graphql/client.ts';
 import { problemTypes } from './answers.ts';
-import { type ArbitraryInputs, manners } from './arbitrary-inputs.ts';
+import { type ArbitraryInputs, type Manner, manners } from './arbitrary-inputs.ts';
 import { toLiteral } from './literals.ts';
 import { toJsonText } from './raw-json.ts';
 
@@ -42,22 +44,36 @@ function selectionOf(type: GraphQLOutputType): string {
 
 /** A call of any mutation with any arguments, by variables or in the document. */
 export function arbitraryCase(inputs: ArbitraryInputs): Arbitrary<Case> {
-  const calls = mutations.flatMap((mutation) =>
-    manners.map((manner) =>
-      fc
-        .tuple(
-          inputs.argumentsOf(
-            mutation.name,
-            mutation.args.map((arg) => ({ ...arg })),
-            manner,
-          ),
-          fc.nat(4),
-        )
-        .map(([args, form]) => new Call(mutation, args, form === 0)),
-    ),
+  return fc.oneof(
+    ...mutations.flatMap((mutation) => manners.map((manner) => caseOf(inputs, mutation, manner))),
   );
-  return fc.oneof(...calls);
 }
+
+/** A call of this mutation. */
+export const caseOf = (inputs: ArbitraryInputs, mutation: Mutation, manner: Manner): Arbitrary<Case> =>
+  fc
+    .tuple(
+      inputs.argumentsOf(
+        mutation.name,
+        mutation.args.map((arg) => ({ ...arg })),
+        manner,
+      ),
+      fc.nat(4),
+    )
+    .map(([args, form]) => new Call(mutation, args, form === 0));
+
+/** Whether JSON can be given anywhere in these arguments. */
+export const takesJson = (
+  fields: readonly { type: GraphQLInputType }[],
+  within: readonly string[] = [],
+): boolean =>
+  fields.some(({ type }) => {
+    const named = getNamedType(type);
+    if (!isInputObjectType(named)) return named.name === 'JSON';
+    return (
+      !within.includes(named.name) && takesJson(Object.values(named.getFields()), [...within, named.name])
+    );
+  });
 
 class Call implements Case {
   readonly mutation: Mutation;

@@ -1,29 +1,25 @@
-import { getNamedType, isInputObjectType, isObjectType } from 'graphql';
+import { isObjectType } from 'graphql';
 import { schema } from '../../graphql/client.ts';
 import type { Data } from './answers.ts';
-import { type Case, valuesOf } from './cases.ts';
-import { differences, nodeType, pairOf, type Sent } from './read-back.ts';
+import type { Entry } from './entries.ts';
+import { differences, nodeType, pairOf } from './read-back.ts';
 
 export type Ask = (query: string, variables: object) => Promise<Data>;
 
-/** Of a batch, as many entries are read again. */
-const compared = 3;
+/** Of a batch, about as many entries are read again, the first and the last among them. */
+const compared = 10;
+
+const spread = <T>(entries: readonly T[]): T[] => {
+  const step = Math.max(1, Math.ceil((entries.length - 1) / (compared - 1)));
+  return entries.filter((_, i) => i % step === 0 || i === entries.length - 1);
+};
 
 /** What a success stored, read again by questions: what differs from what was sent. */
-export async function storedDifferences(sentCase: Case, answer: Data, ask: Ask): Promise<string[]> {
-  const { mutation } = sentCase;
-  const args: Data = valuesOf(sentCase);
-  const given = Array.isArray(answer) ? answer : [answer];
+export async function storedDifferences(entries: readonly Entry[], ask: Ask): Promise<string[]> {
   const found: string[] = [];
-  for (const [i, entry] of given.slice(0, compared).entries()) {
+  for (const { fields, sent, answer: entry } of spread(entries)) {
     const success = schema.getType(entry?.__typename ?? '');
     if (!isObjectType(success) || !success.name.endsWith('Success')) continue;
-    const [argument] = mutation.args;
-    const input = argument && getNamedType(argument.type);
-    const isWhole = isInputObjectType(input) && mutation.args.length === 1;
-    const fields: Sent = isWhole ? Object.values(input.getFields()) : mutation.args;
-    const whole: Data = isWhole ? args[argument?.name ?? ''] : args;
-    const sent: Data = Array.isArray(whole) ? whole[i] : whole;
     if (isReplay(sent, entry)) continue;
     for (const { id, type } of objectsOf(success.name, entry, sent)) {
       const compare = fields.filter(({ name }) => isKept(name, type, sent));

@@ -3,6 +3,8 @@ import { actor, type ControlPlane } from '../../support/control-plane.ts';
 import type { KnownThings } from './known-things.ts';
 
 const agents = ['agent', 'other'];
+/** An agent and a queue to resume. */
+const paused = 'paused';
 
 /** Objects of every kind and state, made by the services, which cases then use up and change. */
 export class World {
@@ -16,9 +18,9 @@ export class World {
 
   static async prepare(plane: ControlPlane, known: KnownThings): Promise<World> {
     const world = new World(plane, known);
-    known.addName('agent', ...agents);
+    known.addName('agent', ...agents, paused);
     known.addName('job', 'one', 'two', 'strict');
-    known.addName('queue', 'queue', 'default');
+    known.addName('queue', 'queue', 'default', paused);
     known.addName('pool', 'core');
     known.addName('throttle', 'throttle');
     known.addName('route', 'route', 'disposable');
@@ -48,6 +50,10 @@ export class World {
       await configuration.resumeAgent({ name }, actor);
     }
     await configuration.resumeQueue({ name: 'queue' }, actor);
+    await configuration.saveQueue({ name: paused, pool: 'core' }, actor);
+    await configuration.pauseQueue({ name: paused }, actor);
+    await this.#plane.agent(paused);
+    await configuration.pauseAgent({ name: paused }, actor);
     await this.#plane.job('one', ['agent']);
     await this.#plane.job('two', [
       { name: 'first', agent: 'agent', assetKey: 'asset', maxAttempts: 2 },
@@ -82,7 +88,12 @@ export class World {
       this.#known.addLease(plane.credentials(assignment));
     await plane.launch('one', { availableAt: new Date(Date.UTC(2999, 0)) });
     await plane.launch('two', { config: { text: 'x' }, serialKey: 'key' });
-    await plane.services.intake.publishEvents([{ topic: 'topic', payload: { text: 5 } }]);
+    const { configuration, intake } = plane.services;
+    await intake.publishEvents([{ topic: 'topic', payload: { text: 5 } }]);
+    // An event whose route comes later, so that a replay launches it.
+    await configuration.deleteRoute({ name: 'late' }, actor);
+    await intake.publishEvents([{ topic: 'late', payload: { text: 'x' } }]);
+    await configuration.saveRoute({ name: 'late', topic: 'late', job: 'one' }, actor);
   }
 
   /** Ends what is executed: only then is every limit kept again that cases lowered meanwhile. */
