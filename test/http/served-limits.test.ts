@@ -134,6 +134,7 @@ const refusedAbove: [string, Try][] = [
     'checkpointBytes',
     async (n) => call('extendLeases', { leases: [{ ...(await lease()), checkpoint: json(n) }] }),
   ],
+  ['checkpointBytes', (n) => report({ usage: [{ raw: json(n) }] })],
   ['metadataBytes', (n) => report({ materializations: [{ assetKey: 'x', metadata: json(n) }] })],
   ['jsonDepth', (n) => launch({ config: { deep: nested(n - 1) } })],
   ['jsonDepth', (n) => report({ output: nested(n) })],

@@ -7,7 +7,7 @@ import type { Sent } from './read-back.ts';
 /** Texts for people; of those of errors the end may be cut. Any other text is a name, or as short as one. */
 const longTexts = new Set(['description', 'reason', 'message']);
 /** What is only looked for may be anything. */
-const notStored = new Set(['filter']);
+export const notStored = new Set(['filter']);
 
 /** JSON that comes from models: what of its text cannot be stored is replaced. Any other JSON has 1 MiB, and is not. */
 const ofModels: Record<string, number> = {
@@ -18,6 +18,9 @@ const ofModels: Record<string, number> = {
   'ExtendLeaseInput.checkpoint': limits.checkpointBytes,
   'AttemptEventInput.data': limits.eventDataBytes,
 };
+
+/** How many bytes JSON may have, by the input that it stands in. */
+export const bytesOfJson = (place: string): number => ofModels[place] ?? limits.jsonBytes;
 
 interface Leaf {
   place: string;
@@ -60,8 +63,7 @@ const forbiddenKeys = ['__proto__', 'constructor', 'prototype'];
 
 /** By what is promised, and not by the code that keeps it. */
 function jsonFault(place: string, value: Data): string | null {
-  const maxBytes = ofModels[place];
-  const isRepaired = maxBytes !== undefined;
+  const isRepaired = place in ofModels;
   const todo: { value: Data; depth: number }[] = [{ value, depth: 1 }];
   for (let nodes = 1; ; nodes++) {
     const next = todo.pop();
@@ -79,7 +81,7 @@ function jsonFault(place: string, value: Data): string | null {
     }
   }
   const bytes = Buffer.byteLength(JSON.stringify(value, (_, entry: unknown) => repairedText(entry)));
-  return bytes > (maxBytes ?? limits.jsonBytes) ? `${bytes} bytes` : null;
+  return bytes > bytesOfJson(place) ? `${bytes} bytes` : null;
 }
 
 const isExact = (value: number): boolean =>

@@ -38,7 +38,7 @@ interface Place extends Manner {
 }
 
 export const rightly: Manner = { hostile: 0, hostileJson: 0, given: 250 };
-export const wrongInJson: Manner = { hostile: 0, hostileJson: 500, given: 300 };
+const wrongInJson: Manner = { hostile: 0, hostileJson: 500, given: 300 };
 
 /** With nothing hostile much is accepted; with much of it, little comes further than the schema. */
 export const manners: readonly Manner[] = [

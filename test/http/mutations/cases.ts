@@ -1,11 +1,9 @@
 import fc, { type Arbitrary } from 'fast-check';
 import {
   type GraphQLField,
-  type GraphQLInputType,
   type GraphQLOutputType,
   getNamedType,
   isCompositeType,
-  isInputObjectType,
   isUnionType,
 } from 'graphql';
 import { everything, schema } from '../../graphql/client.ts';
@@ -62,18 +60,9 @@ export const caseOf = (inputs: ArbitraryInputs, mutation: Mutation, manner: Mann
     )
     .map(([args, form]) => new Call(mutation, args, form === 0));
 
-/** Whether JSON can be given anywhere in these arguments. */
-export const takesJson = (
-  fields: readonly { type: GraphQLInputType }[],
-  within: readonly string[] = [],
-): boolean =>
-  fields.some(({ type }) => {
-    const named = getNamedType(type);
-    if (!isInputObjectType(named)) return named.name === 'JSON';
-    return (
-      !within.includes(named.name) && takesJson(Object.values(named.getFields()), [...within, named.name])
-    );
-  });
+/** A call with these arguments, by variables. */
+export const callOf = (mutation: Mutation, args: Record<string, unknown>): Case =>
+  new Call(mutation, args, false);
 
 class Call implements Case {
   readonly mutation: Mutation;

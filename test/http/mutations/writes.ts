@@ -91,6 +91,8 @@ const shared = new Set([
   'settled_attempts',
   'throttle_heads',
   'throttle_use',
+  // Errors of providers hold them back.
+  'throttles',
 ]);
 
 /** Rows that belong to none of these, nor to what belongs to them. */
