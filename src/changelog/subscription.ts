@@ -13,6 +13,7 @@ import {
 } from './cursor.ts';
 import type { Interest } from './interest.ts';
 import type { LiveSubscriber, LogReader } from './log-reader.ts';
+import { SlowConsumerError } from './slow-consumer.ts';
 import { horizonOf } from './snapshot.ts';
 import type { StreamEnd } from './stream-end.ts';
 import type { Changes, MessageStream } from './types.ts';
@@ -33,11 +34,6 @@ export interface SubscriptionOptions<Entry, Change extends Entry, Scope> {
 
 const keepAliveMs = 15_000;
 const maxBehindMs = limits.streamUnreadSeconds * 1000;
-
-/** A subscriber read more slowly than changes came, for longer than is tolerated; it resumes by its cursor. */
-export class SlowConsumerError extends Error {
-  readonly code = 'SLOW_CONSUMER';
-}
 
 /**
  * One subscriber's way through the change log: the backlog after its cursor page by page, then what happens. Live
@@ -168,9 +164,7 @@ export class Subscription<Entry, Change extends Entry, Scope>
   async #fallBack(): Promise<void> {
     if (this.#behindSince !== null && performance.now() - this.#behindSince > maxBehindMs) {
       await this.return();
-      throw new SlowConsumerError(
-        `The stream was read too slowly for ${limits.streamUnreadSeconds} s. Resume after the last cursor.`,
-      );
+      throw new SlowConsumerError();
     }
     // What ended meanwhile is in the backlog, which does not tell of it: it is asked for again.
     this.#endBegun = false;

@@ -1,6 +1,6 @@
 import { type ASTNode, GraphQLError } from 'graphql';
 import { CursorError } from '../changelog/cursor.ts';
-import { SlowConsumerError } from '../changelog/subscription.ts';
+import { SlowConsumerError } from '../changelog/slow-consumer.ts';
 import type { Scope } from '../domain/credential.ts';
 import { failureWithStack } from '../domain/failure.ts';
 import { limits } from '../domain/limits.ts';

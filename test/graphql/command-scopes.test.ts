@@ -11,7 +11,7 @@ import {
   leaves,
   objectsIn,
   operationOn,
-  type Root,
+  scopeOf,
   tells,
   tokenWith,
   type Walked,
@@ -19,12 +19,6 @@ import {
 
 // A worker gets its work by WORK alone: this is what it claims the task for.
 const ofWork = ['Assignment.checkpoint', 'Assignment.input'];
-
-/** The scope that the description of a command names; null: the lease token is the credential. */
-const scopeOf = ({ description }: Root): Scope | null => {
-  const named = /Needs ([A-Z_]+)/.exec(description ?? '')?.[1];
-  return allScopes.find((scope) => scope === named) ?? null;
-};
 
 const given = (command: string, args: string, known: Known): Asked => {
   const field = commands.find(({ name }) => name === command);
@@ -127,6 +121,13 @@ describe('what only PAYLOAD_READ may see of what commands answer', () => {
     expect(isPayload(toldBy(without))).toEqual([]);
     expect(toldBy(without).flatMap(({ errors }) => errors)).toEqual([]);
   });
+
+  test('is seen by a worker where it claimed the task for it', () => {
+    const seen = leaves(without.succeeding).filter(
+      ({ field, value }) => field.startsWith('Assignment.') && tells(value),
+    );
+    expect(seen.map(({ field }) => field).sort()).toEqual(ofWork);
+  });
 });
 
 describe.each(allScopes)('a token with %s alone', (scope) => {
@@ -155,12 +156,4 @@ describe.each(allScopes)('a token with %s alone', (scope) => {
     // What committed is answered: no command is an error for want of a scope.
     expect(walked.flatMap(({ errors }) => errors)).toEqual([]);
   });
-});
-
-test('what a worker may see of payloads is what it claimed the task for', () => {
-  const [all] = stories;
-  const seen = leaves(all?.succeeding ?? []).filter(
-    ({ field, value }) => field.startsWith('Assignment.') && tells(value),
-  );
-  expect(seen.map(({ field }) => field).sort()).toEqual(ofWork);
 });

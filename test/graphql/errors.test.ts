@@ -1,7 +1,7 @@
 import { GraphQLError } from 'graphql';
 import { expect, test } from 'vitest';
 import { CursorError } from '../../src/changelog/cursor.ts';
-import { SlowConsumerError } from '../../src/changelog/subscription.ts';
+import { SlowConsumerError } from '../../src/changelog/slow-consumer.ts';
 import { maskError } from '../../src/graphql/errors.ts';
 import { ReadError } from '../../src/read/errors.ts';
 
@@ -47,7 +47,7 @@ test.each(['ECONNREFUSED', '57P01', '53300', '57014'])(
 
 test.each([
   [new CursorError('CURSOR_EXPIRED', 'old', 'abc'), { code: 'CURSOR_EXPIRED', cursor: 'abc' }],
-  [new SlowConsumerError('slow'), { code: 'SLOW_CONSUMER', limit: 60 }],
+  [new SlowConsumerError(), { code: 'SLOW_CONSUMER', limit: 60 }],
   [
     located(new ReadError('INVALID_CURSOR', 'other list', 'after')),
     { code: 'INVALID_CURSOR', field: 'after' },

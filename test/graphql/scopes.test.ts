@@ -1,7 +1,6 @@
 import { getNamedType, isObjectType } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Authority, allScopes, type Scope } from '../../src/domain/credential.ts';
-import { scopeOfRoot } from '../../src/graphql/guards.ts';
 import { ControlPlane } from '../support/control-plane.ts';
 import { Client, schema } from './client.ts';
 import { fillWithPayloads } from './payloads.ts';
@@ -16,6 +15,7 @@ import {
   operationOn,
   questions,
   type Root,
+  scopeOf,
   streams,
   tells,
   tokenWith,
@@ -95,6 +95,11 @@ test('questions and streams are walked to every object that the schema leads to'
   expect(there.filter((name) => !reached.has(name))).toEqual([]);
 });
 
+test('each question and stream names the scope that it needs, but those about the server and the caller', () => {
+  const free = [...questions, ...streams].filter((field) => scopeOf(field) === null);
+  expect(free.map(({ name }) => name)).toEqual(['server', 'viewer']);
+});
+
 test('each text and JSON that an object has is told somewhere, so that nobody can forget to hide one', () => {
   const told = new Set(everything.filter(({ value }) => value !== null).map(({ field }) => field));
   const there = [...objectsIn(everything)].flatMap((name) => {
@@ -152,7 +157,7 @@ describe.each(allScopes)('a token with %s alone', (scope) => {
     expect(hiddenFrom(scope, leaves(walked))).toEqual([]);
     for (const { root, data, errors } of walked) {
       const field = [...questions, ...streams].find(({ name }) => name === root);
-      const needed = field && scopeOfRoot(field);
+      const needed = field ? scopeOf(field) : null;
       if (needed === null || needed === scope) continue;
       expect({ root, told: Object.values(data ?? {}).filter((value) => value !== null) }).toEqual({
         root,

@@ -1,5 +1,5 @@
 import { type DocumentNode, type GraphQLField, type GraphQLObjectType, isObjectType, parse } from 'graphql';
-import type { Authority, Scope } from '../../src/domain/credential.ts';
+import { type Authority, allScopes, type Scope } from '../../src/domain/credential.ts';
 import { scopeOfType } from '../../src/graphql/guards.ts';
 import { actor, type ControlPlane } from '../support/control-plane.ts';
 import { Client, schema } from './client.ts';
@@ -12,6 +12,12 @@ const fieldsOf = (type: GraphQLObjectType | null | undefined): Root[] =>
 export const questions = fieldsOf(schema.getQueryType());
 export const commands = fieldsOf(schema.getMutationType());
 export const streams = fieldsOf(schema.getSubscriptionType());
+
+/** The scope that the description of a root field names; null: none, or the lease token is the credential. */
+export function scopeOf({ description }: Root): Scope | null {
+  const named = /Needs ([A-Z_]+)/.exec(description ?? '')?.[1];
+  return allScopes.find((scope) => scope === named) ?? null;
+}
 
 /** Somebody with these scopes, or with a token. */
 export type Caller = readonly Scope[] | Authority;

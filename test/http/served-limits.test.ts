@@ -241,13 +241,9 @@ describe('what settings allow a token', () => {
 
   test('is not served without authentication, where nobody has a token', async () => {
     const open = await startTestServer();
-    const { data } = await open.post('{ server { limits { name } } }');
-    const names = (data as unknown as { server: { limits: { name: string }[] } }).server.limits.map(
-      ({ name }) => name,
-    );
-    expect(names).toContain('queryCost');
-    expect(names).not.toContain('streamsPerToken');
-    expect(names).not.toContain('requestsPerMinute');
+    const served = JSON.stringify(await open.post('{ server { limits { name } } }'));
+    expect(served).toContain('queryCost');
+    expect(served).not.toMatch(/streamsPerToken|requestsPerMinute/);
     await open.stop();
   });
 });
