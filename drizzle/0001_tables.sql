@@ -511,7 +511,8 @@ CREATE TABLE "runplane"."agent_estimates" (
 );
 --> statement-breakpoint
 CREATE TABLE "runplane"."settled_attempts" (
-	"id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "runplane"."settled_attempts_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"attempt_id" uuid PRIMARY KEY NOT NULL,
+	"id" bigint GENERATED ALWAYS AS IDENTITY (sequence name "runplane"."settled_attempts_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
 	"agent_id" uuid NOT NULL,
 	"tokens" bigint NOT NULL,
 	"expected_tokens" bigint,

@@ -5,12 +5,20 @@ LANGUAGE sql IMMUTABLE AS $$
                               + coalesce(u.output_tokens, 0) + coalesce(u.reasoning_tokens, 0))
 $$;
 --> statement-breakpoint
+-- All that an attempt used of them.
+CREATE FUNCTION runplane.tokens_of_attempt(p_task uuid, p_attempt uuid) RETURNS bigint
+LANGUAGE sql STABLE AS $$
+  SELECT least(1000000000000, coalesce(sum(runplane.counted_tokens(u)), 0))::bigint
+    FROM runplane.usage u WHERE u.task_id = p_task AND u.attempt_id = p_attempt
+$$;
+--> statement-breakpoint
 -- Books what attempts used: an array of objects with an attempt_id each. A provider's answer counts once, over heartbeats,
 -- attempts and repeated results. Of a task that was deleted no payload comes back.
 --
 -- Settles what throttles with a budget count, too. A claim counted one request: the attempt's own count corrects it, at
--- the time of the claim where it made less. What an attempt used is known when it ends; then it serves to learn from.
--- What is counted of anything ends at 10^12, more than any budget has, so that no sum of it is too large for a column.
+-- the time of the claim where it made less. What an attempt used is known when it ends: whoever ends it keeps it to learn
+-- from, and what comes later corrects that. What is counted of anything ends at 10^12, more than any budget has, so that no
+-- sum of it is too large for a column.
 CREATE FUNCTION runplane.book_usage(p_usage json) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_material = off SET plan_cache_mode = force_generic_plan
@@ -69,13 +77,14 @@ BEGIN
     UPDATE runplane.leases l
        SET settled_tokens = l.settled_tokens + ((SELECT jsonb_object_agg(s.attempt_id, s.tokens) FROM spent s) ->> l.attempt_id::text)::bigint
      WHERE l.attempt_id = ANY (ARRAY(SELECT s.attempt_id FROM spent s)))
-  INSERT INTO runplane.settled_attempts (agent_id, tokens, expected_tokens, seconds)
-  SELECT b.agent_id, least(1000000000000, sum(b.tokens) + coalesce((
-           SELECT sum(runplane.counted_tokens(o)) FROM runplane.usage o WHERE o.task_id = x.task_id AND o.attempt_id = x.id), 0)),
+  INSERT INTO runplane.settled_attempts AS s (attempt_id, agent_id, tokens, expected_tokens, seconds)
+  SELECT x.id, b.agent_id, least(1000000000000, sum(b.tokens) + runplane.tokens_of_attempt(x.task_id, x.id)),
          (SELECT t.estimated_tokens FROM runplane.tasks t WHERE t.id = x.task_id), extract(epoch FROM x.finished_at - x.started_at)
     FROM booked b JOIN runplane.attempts x ON x.id = b.attempt_id
    WHERE b.agent_id IN (SELECT g.agent_id FROM budgets g WHERE g.counts_tokens)
-   GROUP BY b.agent_id, x.id;
+   GROUP BY b.agent_id, x.id
+   ORDER BY x.id
+  ON CONFLICT (attempt_id) DO UPDATE SET tokens = excluded.tokens;
 END
 $$;
 --> statement-breakpoint
@@ -115,7 +124,7 @@ BEGIN
           FROM unnest(p_attempts, p_outputs, p_digests, p_sanitized, p_confidences, p_trace_ids, p_external_run_ids)
                  AS g(attempt_id, output, digest, sanitized, confidence, trace_id, external_run_id)
          CROSS JOIN LATERAL (
-           SELECT x.task_id, x.run_id, x.agent_id, x.number, x.sequence, x.worker_id, x.started_at
+           SELECT x.task_id, x.run_id, x.agent_id, x.number, x.sequence, x.worker_id, x.started_at, x.settled_tokens
              FROM runplane.leases x WHERE x.attempt_id = g.attempt_id OFFSET 0) l
          CROSS JOIN LATERAL (SELECT FROM runplane.tasks t WHERE t.id = l.task_id AND t.serial_key IS NULL OFFSET 0) t) h
      CROSS JOIN LATERAL (
@@ -132,6 +141,11 @@ BEGIN
            coalesce(round(a.compute_cost_per_hour * extract(epoch FROM m.now - h.started_at) / 3600, 12), 0),
            h.started_at, m.now
       FROM held h JOIN runplane.agents a ON a.id = h.agent_id CROSS JOIN moment m),
+  learned AS (
+    INSERT INTO runplane.settled_attempts (attempt_id, agent_id, tokens, expected_tokens, seconds)
+    SELECT h.attempt_id, h.agent_id, runplane.tokens_of_attempt(h.task_id, h.attempt_id),
+           (SELECT t.estimated_tokens FROM runplane.tasks t WHERE t.id = h.task_id), extract(epoch FROM m.now - h.started_at)
+      FROM held h CROSS JOIN moment m WHERE h.settled_tokens > 0),
   finished AS (
     UPDATE runplane.tasks t SET state = 'COMPLETED', output = h.output, confidence = h.confidence, sequence = h.sequence + 1, finished_at = m.now,
            error_code = NULL, error_kind = NULL, error_message = NULL

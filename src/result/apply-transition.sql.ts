@@ -15,7 +15,7 @@ ends as materialized (select * from json_to_recordset($1::json) as e(
   task_to runplane.logged_status, output jsonb)),
 -- Looked up and not joined: a plan made while there were few leases would compare each of them with each end.
 held as materialized (
-  select e.*, l.task_id, l.run_id, l.agent_id, l.number, l.sequence, l.worker_id, l.started_at from ends e cross join lateral (
+  select e.*, l.task_id, l.run_id, l.agent_id, l.number, l.sequence, l.worker_id, l.started_at, l.settled_tokens from ends e cross join lateral (
     select x.* from runplane.leases x where x.attempt_id = e.attempt_id offset 0) l),
 gone as (
   delete from runplane.leases l where l.attempt_id = any(array(select e.attempt_id from ends e)) returning l.attempt_id),
@@ -48,6 +48,11 @@ ended as (
          decode(e.digest, 'hex'), coalesce(round(a.compute_cost_per_hour * extract(epoch from m.now - e.started_at) / 3600, 12), 0),
          e.started_at, m.now
     from held e join runplane.agents a on a.id = e.agent_id cross join moment m),
+learned as (
+  insert into runplane.settled_attempts (attempt_id, agent_id, tokens, expected_tokens, seconds)
+  select e.attempt_id, e.agent_id, runplane.tokens_of_attempt(e.task_id, e.attempt_id),
+         (select t.estimated_tokens from runplane.tasks t where t.id = e.task_id), extract(epoch from m.now - e.started_at)
+    from held e cross join moment m where e.settled_tokens > 0),
 finished as (
   update runplane.tasks t set state = e.to_status::text::runplane.task_state, output = e.output -> 'value',
          confidence = e.confidence, sequence = e.sequence, finished_at = m.now, error_code = e.error_code,

@@ -4,7 +4,7 @@ import { completeAttempts } from '../../src/result/complete-attempts.sql.ts';
 import { parseReport } from '../../src/result/parse-result.ts';
 import { ResultRecorder } from '../../src/result/results.ts';
 import type { ReportResultInput } from '../../src/result/types.ts';
-import { ControlPlane } from '../support/control-plane.ts';
+import { actor, ControlPlane } from '../support/control-plane.ts';
 
 let plane: ControlPlane;
 beforeEach(async () => {
@@ -48,6 +48,8 @@ async function stored(runId: string): Promise<unknown> {
        'attempts', (select json_agg(to_jsonb(a) - '{id,task_id,run_id,started_at,finished_at,compute_cost}'::text[] || jsonb_build_object('costs', a.compute_cost > 0, 'exactly', a.compute_cost = round(3.6 * extract(epoch from a.finished_at - a.started_at) / 3600, 12)) order by a.task_id)
                       from runplane.attempts a where a.run_id = $1),
        'usage', (select json_agg(to_jsonb(u) - '{id,attempt_id,task_id,run_id,agent_id,at,response_id}'::text[] order by u.id) from runplane.usage u where u.run_id = $1),
+       'learned', (select json_agg(to_jsonb(s) - '{id,attempt_id,agent_id,seconds}'::text[] || jsonb_build_object('of', s.attempt_id = a.id, 'exactly', s.seconds = extract(epoch from a.finished_at - a.started_at)) order by s.tokens, s.expected_tokens)
+                     from runplane.settled_attempts s left join runplane.attempts a on a.id = s.attempt_id left join runplane.tasks t on t.id = a.task_id where t.run_id = $1),
        'progress', (select count(*) from runplane.task_progress p join runplane.tasks t on t.id = p.task_id where t.run_id = $1),
        'leases', (select count(*) from runplane.leases l where l.run_id = $1),
        'changes', (select json_agg(json_build_array(c.task_id is null, c.sequence, c.from_status, c.to_status, c.attempt_id is null, c.attempt_number, c.error_code, c.reason)
@@ -126,6 +128,31 @@ test('of two results of one attempt in a request the first stands, whichever way
       ]);
     }
   }
+});
+
+describe('what is learned from a completion', () => {
+  const told = (n: number) => [{ outputTokens: 100, responseId: `told-${n}` }];
+
+  test.each<[string, (n: number) => Result, number]>([
+    ['told by heartbeats alone', () => completed, 100],
+    ['told by heartbeats and again with the result', (n) => ({ ...completed, usage: told(n) }), 100],
+    ['told by both', () => ({ ...completed, usage: [{ inputTokens: 11 }] }), 111],
+  ])('is the same, once an attempt, of usage that is %s', async (_, result, tokens) => {
+    const { configuration, dispatch, results: plain } = plane.services;
+    await configuration.saveThrottle({ name: 'budget', maxTokensPerMinute: 1_000_000 }, actor);
+    await plane.agent('a', { throttles: ['budget'] });
+    await plane.job('one', ['a']);
+    const learned: unknown[] = [];
+    for (const [n, results] of [plain, decided()].entries()) {
+      const run = await plane.launch('one', { estimatedTokens: 50 });
+      const [one] = (await plane.claim(['a'])) as [Assignment];
+      await dispatch.extendLeases([{ ...plane.credentials(one), usage: told(n) }]);
+      await results.reportResults([{ ...plane.credentials(one), ...result(n) }]);
+      learned.push(((await stored(run)) as { learned: unknown }).learned);
+    }
+    const once = [{ tokens, expected_tokens: 50, of: true, exactly: true }];
+    expect(learned).toEqual([once, once]);
+  });
 });
 
 describe('the statement leaves alone', () => {

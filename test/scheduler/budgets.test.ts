@@ -1,9 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import type { Assignment } from '../../src/dispatch/types.ts';
+import type { ReportResultInput } from '../../src/result/types.ts';
 import { limitedAgent } from '../support/limited-agent.ts';
 
 const story = limitedAgent();
 const { advance, limited, limit, ask, claimOne, done, used, window, waits, claimable } = story;
+
+const learned = () =>
+  story.plane.rows(
+    'select tokens::int, expected_tokens::int as expected, seconds from runplane.settled_attempts order by id',
+  );
 
 describe('a budget of tokens', () => {
   it('admits up to exactly its limit, and more as the window moves on', async () => {
@@ -157,6 +163,37 @@ describe('a budget of tokens', () => {
     await ask();
     await claimOne();
     expect(await window()).toMatchObject({ tokens: 90 });
+  });
+
+  it.each<[string, ReportResultInput['status'] | 'LOST' | 'LATE']>([
+    ['completes', 'COMPLETED'],
+    ['fails', 'FAILED'],
+    ['is handed back', 'RELEASED'],
+    ['is lost', 'LOST'],
+    ['is lost and reports late', 'LATE'],
+  ])('learns from what heartbeats told of an attempt that %s, once', async (_, end) => {
+    await limited({ maxTokensPerMinute: 1_000_000 });
+    await ask(7);
+    const running = await claimOne();
+    await story.plane.services.dispatch.extendLeases([
+      { ...story.plane.credentials(running), usage: used(300, { responseId: 'r1' }) },
+    ]);
+    expect(await learned()).toEqual([]);
+    await advance(30);
+    if (end === 'LOST' || end === 'LATE') {
+      await story.plane.expire(running);
+      await story.plane.sweep(running);
+      expect(await learned()).toEqual([{ tokens: 300, expected: 7, seconds: 30 }]);
+      if (end === 'LATE') await done(running, [...used(300, { responseId: 'r1' }), ...used(55)]);
+    } else {
+      const error = end === 'FAILED' ? { code: 'E' } : null;
+      await story.plane.report(running, { status: end, error, usage: used(300, { responseId: 'r1' }) });
+    }
+    expect(await learned()).toEqual([{ tokens: end === 'LATE' ? 355 : 300, expected: 7, seconds: 30 }]);
+    await story.plane.rows('select runplane.learn_estimates()');
+    expect(
+      await story.plane.rows('select tokens::int, seconds, attempts from runplane.agent_estimates'),
+    ).toEqual([{ tokens: end === 'LATE' ? 355 : 300, seconds: 30, attempts: 1 }]);
   });
 
   it('is shared by agents and shrinks or grows while they run', async () => {

@@ -30,7 +30,9 @@ export const throttleHeads = runplane.table('throttle_heads', {
 export const settledAttempts = runplane.table(
   'settled_attempts',
   {
-    id: bigint('id', { mode: 'number' }).primaryKey().generatedAlwaysAsIdentity(),
+    attemptId: id('attempt_id').primaryKey(),
+    /** The order in which they ended. */
+    id: bigint('id', { mode: 'number' }).notNull().generatedAlwaysAsIdentity(),
     agentId: id('agent_id').notNull(),
     tokens: count('tokens').notNull(),
     /** What its task said that it would use; null when it did not. */
