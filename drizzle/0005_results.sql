@@ -21,7 +21,7 @@ $$;
 -- sum of it is too large for a column.
 CREATE FUNCTION runplane.book_usage(p_usage json) RETURNS void
 LANGUAGE plpgsql VOLATILE
-SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_material = off SET plan_cache_mode = force_generic_plan
+SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_material = off SET plan_cache_mode = force_generic_plan
 AS $$
 BEGIN
   WITH now AS MATERIALIZED (SELECT runplane.clock() AS at),
@@ -99,7 +99,7 @@ CREATE FUNCTION runplane.complete_attempts(
   p_external_run_ids text[], p_usage json
 ) RETURNS json
 LANGUAGE plpgsql VOLATILE
-SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_material = off SET plan_cache_mode = force_generic_plan
+SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_material = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
   v_attempts uuid[] := '{}';
@@ -150,8 +150,6 @@ BEGIN
     UPDATE runplane.tasks t SET state = 'COMPLETED', output = h.output, confidence = h.confidence, sequence = h.sequence + 1, finished_at = m.now,
            error_code = NULL, error_kind = NULL, error_message = NULL
       FROM held h CROSS JOIN moment m WHERE t.id = h.task_id),
-  forgotten AS (
-    DELETE FROM runplane.task_progress p WHERE p.task_id = ANY (ARRAY(SELECT h.task_id FROM held h))),
   followed AS (
     UPDATE runplane.runs r SET open_tasks = r.open_tasks - h.closed, status = CASE WHEN h.is_over THEN 'COMPLETED' ELSE r.status END,
            sequence = r.sequence + h.is_over::integer, finished_at = CASE WHEN h.is_over THEN m.now END
@@ -166,6 +164,8 @@ BEGIN
   SELECT coalesce(array_agg(h.attempt_id), '{}'), coalesce(array_agg(h.task_id), '{}'), (SELECT count(*) FROM gone)
     INTO v_attempts, v_tasks, v_gone FROM held h;
   PERFORM runplane.must_be_equal(v_gone, cardinality(v_attempts), 'attempts that end and had a lease');
+  -- In a statement of its own: heartbeats that the leases' end waited for may have told more.
+  DELETE FROM runplane.task_progress p WHERE p.task_id = ANY (v_tasks);
 
   v_usage := (SELECT json_agg(u) FROM json_array_elements(p_usage) u WHERE (u ->> 'attempt_id')::uuid = ANY (v_attempts));
   IF v_usage IS NOT NULL THEN

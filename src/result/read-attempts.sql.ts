@@ -76,8 +76,9 @@ const lockLeasesSql = `
 select from runplane.leases l where l.attempt_id = any($1) order by l.attempt_id for update`;
 
 /**
- * Keeps heartbeats away from leases whose end by the clock is about to be decided: one that was answered as held must
- * not be lost. In a statement of its own, because one that waits for a heartbeat still sees the lease as it was before.
+ * Keeps heartbeats away from leases that are about to end: one that was answered as held must not be lost, and what it told
+ * must not stay behind. In the order in which heartbeats lock them, and in a statement of its own, because one that waits
+ * for a heartbeat still sees the lease as it was before.
  */
 export async function lockLeases(tx: Queryable, attemptIds: readonly string[]): Promise<void> {
   if (attemptIds.length === 0) return;

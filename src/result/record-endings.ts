@@ -65,7 +65,7 @@ export async function recordEndings(
   // One after the other, each with a snapshot of its own, though none waits here for the answer to the one before.
   const [runs, , attemptRows] = await Promise.all([
     lockRunsOfAttempts(tx, ids),
-    lockLeases(tx, endings.filter(({ report }) => report === null).map(idOf)),
+    lockLeases(tx, ids),
     readAttempts(tx, ids, mayRepeat),
   ]);
   const known = new Map(attemptRows.map((row) => [row.attemptId, row]));

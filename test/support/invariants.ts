@@ -129,6 +129,8 @@ const invariants: Record<string, string> = {
        or exists (select from runplane.usage u where u.task_id = t.id and u.raw is not null)
        or exists (select from runplane.attempt_events e where e.task_id = t.id)
        or exists (select from runplane.materializations m where m.task_id = t.id and m.metadata is not null))`,
+  'of a task that is over no progress is kept': `
+    select p.task_id from runplane.task_progress p join runplane.tasks t on t.id = p.task_id where t.finished_at is not null`,
   'events of an attempt are numbered without gaps, in the order in which they were written, and counted': `
     select x.attempt_id from (
       select coalesce(e.attempt_id, c.attempt_id) as attempt_id, e.run_id, c.last_sequence, c.bytes, e.events, e.total
