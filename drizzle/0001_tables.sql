@@ -288,13 +288,21 @@ CREATE TABLE "runplane"."sessions" (
 	"expires_at" timestamp (3) with time zone NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "runplane"."worker_asks" (
+	"worker_id" uuid NOT NULL,
+	"key" "bytea" NOT NULL,
+	"pool_id" uuid,
+	"agent_ids" uuid[],
+	"asked_at" timestamp (3) with time zone NOT NULL,
+	CONSTRAINT "worker_asks_worker_id_key_pk" PRIMARY KEY("worker_id","key"),
+	CONSTRAINT "worker_asks_something" CHECK (coalesce("runplane"."worker_asks"."pool_id"::text, "runplane"."worker_asks"."agent_ids"::text) is not null)
+);
+--> statement-breakpoint
 CREATE TABLE "runplane"."workers" (
 	"id" uuid PRIMARY KEY NOT NULL,
 	"worker_key" text NOT NULL,
 	"name" text NOT NULL,
 	"client" text,
-	"agents" text[] DEFAULT '{}' NOT NULL,
-	"pools" text[] DEFAULT '{}' NOT NULL,
 	"slots" integer,
 	"started_at" timestamp (3) with time zone DEFAULT runplane.clock() NOT NULL,
 	"last_seen_at" timestamp (3) with time zone DEFAULT runplane.clock() NOT NULL,

@@ -21,11 +21,18 @@ export interface HeldLease {
   cancelDeadline: Date | null;
 }
 
-// Locked in id order, so that heartbeats for the same leases by two replicas never wait in a circle.
+// Locked in id order, so that heartbeats for the same leases by two replicas never wait in a circle. That a worker was
+// heard of is written now and then, and by whoever comes first: nobody waits for it.
 const extendSql = `
 with now as materialized (select runplane.clock() as at),
 locked as (
-  select l.attempt_id from runplane.leases l where l.attempt_id = any($1) order by l.attempt_id for update)
+  select l.attempt_id, l.worker_id from runplane.leases l where l.attempt_id = any($1) order by l.attempt_id for update),
+unwritten as materialized (
+  select w.id from runplane.workers w
+   where w.id = any(array(select l.worker_id from locked l)) and w.last_seen_at <= (select n.at from now n) - interval '10 s'
+   order by w.id for no key update skip locked),
+heard as (
+  update runplane.workers w set last_seen_at = (select n.at from now n) where w.id = any(array(select u.id from unwritten u)))
 update runplane.leases l set expires_at = (select at from now) + make_interval(secs => l.lease_seconds)
  where l.attempt_id = any(array(select attempt_id from locked))
 returning l.attempt_id as "attemptId", l.lease_seconds as "leaseSeconds", l.expires_at as "expiresAt", l.cancel_deadline as "cancelDeadline"`;

@@ -6,11 +6,10 @@ export interface ServedPool {
   pool: string;
   slots: number;
   agentIds: string[];
-  agents: string[];
 }
 
 const servedSql = `
-select p.id as "poolId", p.name as pool, p.slots_per_replica as slots, array_agg(a.id) as "agentIds", array_agg(a.name) as agents
+select p.id as "poolId", p.name as pool, p.slots_per_replica as slots, array_agg(a.id order by a.id) as "agentIds"
   from runplane.agents a join runplane.queues q on q.id = a.queue_id
   join runplane.pools p on p.id = q.pool_id or p.elastic and q.shared_weight > 0
  where a.dispatch_kind = 'INLINE' and a.handler = any($1)

@@ -90,14 +90,11 @@ export class InlineDispatch {
   async #refresh(): Promise<number> {
     const { db, handlers, workers, serverName } = this.#options;
     const served = await readServedPools(db, [...handlers.keys()]);
-    this.#workerId = await workers.seen({
-      workerKey: this.#workerKey,
-      name: serverName,
-      client: 'runplane',
-      agents: served.flatMap(({ agents }) => agents),
-      pools: served.map(({ pool }) => pool),
-      slots: served.reduce((sum, { slots }) => sum + slots, 0),
-    });
+    const slots = served.reduce((sum, pool) => sum + pool.slots, 0);
+    this.#workerId = await workers.asksAlone(
+      { workerKey: this.#workerKey, name: serverName, client: 'runplane', slots },
+      served.map(({ poolId, agentIds }) => ({ poolId, agentIds })),
+    );
     for (const pool of served) {
       const known = this.#pools.get(pool.pool);
       if (known) known.served = pool;

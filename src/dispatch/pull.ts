@@ -63,17 +63,14 @@ export function createPullDispatch(options: PullDispatchOptions): PullDispatch &
     const found = await findAgents(db, request);
     if (isInvalidInput(found)) return found;
     const { poolId, agents } = found;
-    const workerId = await workers.seen({
-      workerKey: request.workerKey,
-      name: request.name ?? request.workerKey,
-      client: request.client,
-      agents: agents.map(({ name }) => name),
-      pools: request.pool === null ? [] : [request.pool],
-      slots: request.slots,
-    });
+    const { workerKey, client, slots } = request;
+    const agentIds = agents.map(({ id }) => id);
+    const workerId = await workers.asked(
+      { workerKey, name: request.name ?? workerKey, client, slots },
+      { poolId, agentIds: request.agents === null ? null : agentIds },
+    );
     // Without a key it is still a pull worker's.
     const claimKey = request.claimKey ?? '';
-    const agentIds = agents.map(({ id }) => id);
     return polls.run(request.waitMs, clientGone, (end) =>
       claimUntil(end, { ...request, claimKey, agentIds, poolId, workerId }, clientGone),
     );

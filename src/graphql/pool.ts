@@ -23,20 +23,19 @@ PoolRef.implement({
     }),
     replicas: t.int({
       nullable: true,
-      description: 'Server replicas and pull workers that serve it and were heard of in the last 60 seconds.',
+      description: 'Live server replicas and pull workers that claim for it.',
       resolve: async (pool, _, { loaders }) => (await loaders.poolUse(pool.id))?.replicas,
     }),
     slots: t.int({
       nullable: true,
-      description: 'Slots of all of them together.',
-      resolve: async (pool, _, { loaders }) => {
-        const use = await loaders.poolUse(pool.id);
-        return use && use.replicas * pool.slotsPerReplica;
-      },
+      description:
+        'Slots of all of them together: of each slotsPerReplica, or what a pull worker can run in all where that is less.',
+      resolve: async (pool, _, { loaders }) => (await loaders.poolUse(pool.id))?.slots,
     }),
     busySlots: t.int({
       nullable: true,
-      description: 'Slots of all of them that are taken now.',
+      description:
+        'Slots of all of them that running tasks take now; more than slots only after these were lowered.',
       resolve: async (pool, _, { loaders }) => (await loaders.poolUse(pool.id))?.busySlots,
     }),
     version: t.exposeInt('version', { description: 'Raised by every change.' }),

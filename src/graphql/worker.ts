@@ -11,7 +11,8 @@ WorkerRef.implement({
     client: t.exposeString('client', { nullable: true, description: 'Its client library and version.' }),
     agents: t.field({
       type: [AgentRef],
-      description: 'The agents that it serves.',
+      description:
+        'The agents that it serves, by name: all that it asked for in the last 60 seconds, or is busy with.',
       resolve: async (worker, _, { loaders }) => {
         const agents = await Promise.all(worker.agents.map((name) => loaders.agentByName(name)));
         return agents.filter((agent) => agent !== null);
@@ -21,7 +22,7 @@ WorkerRef.implement({
       type: PoolRef,
       nullable: true,
       description:
-        'The pool that it serves, the first where there are several; null when it names agents alone.',
+        'The pool that it serves, the first by name where there are several; null when it names agents alone.',
       resolve: ({ pools: [name] }, _, { loaders }) => (name === undefined ? null : loaders.poolByName(name)),
     }),
     slots: t.exposeInt('slots', {
@@ -29,13 +30,13 @@ WorkerRef.implement({
       description: 'Tasks that it can run at once, as it says.',
     }),
     busySlots: t.int({
-      description: 'Tasks that it runs now.',
+      description: 'Tasks that it runs now; of a server replica without those that wait in it for a slot.',
       resolve: async (worker, _, { loaders }) => (await loaders.workerBusy(worker.id))?.busy ?? 0,
     }),
     startedAt: t.expose('startedAt', { type: 'DateTime', description: 'When it was first heard of.' }),
     lastSeenAt: t.expose('lastSeenAt', {
       type: 'DateTime',
-      description: 'When it was last heard of, to some 10 seconds.',
+      description: 'When it was last heard of, by a claim or a heartbeat, to some 10 seconds.',
     }),
   }),
 });
@@ -49,7 +50,8 @@ builder.queryField('workers', (t) =>
       ...pageArgs,
       live: t.arg.boolean({
         defaultValue: true,
-        description: 'True: heard of in the last 60 seconds. False: not. Null: all.',
+        description:
+          'True: heard of in the last 60 seconds, or with a lease that holds. False: neither, or gone in good order. Null: all.',
       }),
     },
     resolve: (_, { live, ...page }, context) => context.services.read.workers.list(live ?? null, page),

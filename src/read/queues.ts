@@ -1,6 +1,6 @@
 import type { Database } from '../db/pool.ts';
 import { groupRows, readById, readRows } from './query.ts';
-import { liveWorkers } from './workers.ts';
+import { busySlots, liveWorkers, slotsInPool } from './workers.ts';
 
 export interface QueueRow {
   id: string;
@@ -20,10 +20,11 @@ export interface PoolRow {
   version: number;
 }
 
-/** Live processes that serve a pool, and how many of their slots are taken. */
+/** Live processes that serve a pool, their slots in it, and how many of these are taken. */
 export interface PoolUse {
   id: string;
   replicas: number;
+  slots: number;
   busySlots: number;
 }
 
@@ -52,10 +53,13 @@ const allPoolsSql = `select ${poolColumns} from runplane.pools p order by p.name
 const poolsByNameSql = `select ${poolColumns} from runplane.pools p where p.name = any($1)`;
 
 const poolUseSql = `
-with live as materialized (select w.id, w.pools from ${liveWorkers} w)
-select p.id, (select count(*) from live where p.name = any(live.pools))::int as replicas,
-       (select count(*) from runplane.leases l join live on live.id = l.worker_id where l.pool_id = p.id)::int as "busySlots"
-  from runplane.pools p where p.id = any($1)`;
+with now as materialized (select runplane.clock() as at), ${liveWorkers},
+busy as materialized (${busySlots('l.pool_id = any($1)')})
+select p.id, u.replicas, u.slots, u."busySlots" from runplane.pools p cross join lateral (
+  select count(*)::int as replicas, coalesce(sum(${slotsInPool('w.slots')}), 0)::int as slots, coalesce(sum(b.n), 0)::int as "busySlots"
+    from (select distinct k.worker_id, k.slots from asks k where k.pool_id = p.id) w
+    left join (select b.worker_id, sum(b.n) as n from busy b where b.pool_id = p.id group by b.worker_id) b on b.worker_id = w.worker_id) u
+ where p.id = any($1)`;
 
 // Everything that is open has a small table to itself; blocked and finished tasks have none and are looked for in all.
 const statsSql = `

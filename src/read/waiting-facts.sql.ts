@@ -1,5 +1,6 @@
 import { isDelayedRowOf } from '../db/task-rows.ts';
-import { liveWorkers } from './workers.ts';
+import { asksFor } from '../db/worker-asks.ts';
+import { busySlots, liveWorkers } from './workers.ts';
 
 /*
  * Why tasks wait, decided in SQL, so that the reason of one task and the tasks of one reason come from the same words.
@@ -14,7 +15,7 @@ import { liveWorkers } from './workers.ts';
 export const agentFacts = (agents: string): string => `
 now as materialized (select runplane.clock() as at),
 of_agents as materialized (
-  select a.id, a.name, a.paused, a.max_concurrent_tasks, q.name as queue, q.paused as queue_paused, q.pool_id, q.shared_weight,
+  select a.id, a.name, a.paused, a.max_concurrent_tasks, a.dispatch_kind, q.name as queue, q.paused as queue_paused, q.pool_id, q.shared_weight,
          (select count(*) from runplane.leases l where l.agent_id = a.id)::int as used
     from runplane.agents a join runplane.queues q on q.id = a.queue_id where ${agents}),
 states as materialized (
@@ -24,15 +25,14 @@ states as materialized (
            select distinct x.throttle_id from runplane.agent_throttles x where x.agent_id in (select a.id from of_agents a)), now.at) s
     join runplane.throttles h on h.id = s.throttle_id
     left join lateral runplane.held_head(s.throttle_id, s.token_limit, now.at) k on s.token_limit is not null),
-busy as materialized (select l.worker_id, l.pool_id, count(*) as n from runplane.leases l group by l.worker_id, l.pool_id),
--- A worker that names agents is bound by its own slots, one that serves pools by theirs.
+${liveWorkers},
+busy as materialized (${busySlots('true')}),
+-- A worker that names agents is bound by its own slots, one that claims for a pool by the pool's too.
 serving as materialized (
-  select a.id as agent_id, bool_or(case
-           when l.pools = '{}' then l.slots is null or l.slots > coalesce((select sum(b.n) from busy b where b.worker_id = l.id), 0)
-           else exists (
-             select from runplane.pools p where p.name = any(l.pools) and (p.id = a.pool_id or p.elastic and a.shared_weight > 0)
-                and p.slots_per_replica > coalesce((select sum(b.n) from busy b where b.worker_id = l.id and b.pool_id = p.id), 0)) end) as has_slot
-    from of_agents a join ${liveWorkers} l on a.name = any(l.agents) group by a.id),
+  select a.id as agent_id, bool_or(
+           (k.slots is null or k.slots > coalesce((select sum(b.n) from busy b where b.worker_id = k.worker_id), 0))
+           and (p.id is null or p.slots_per_replica > coalesce((select sum(b.n) from busy b where b.worker_id = k.worker_id and b.pool_id = p.id), 0))) as has_slot
+    from of_agents a cross join asks k left join runplane.pools p on p.id = k.pool_id where ${asksFor('k', 'p', 'a', 'a')} group by a.id),
 holds as materialized (
   select a.id as agent_id, a.name as agent, a.queue, a.max_concurrent_tasks as agent_limit, a.used as agent_used,
          b.name as backoff, b.not_before as backoff_until,

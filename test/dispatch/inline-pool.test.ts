@@ -38,7 +38,7 @@ test('the slot of a longer task is claimed for while its result is recorded', as
     return {};
   };
   const pool = new InlinePool(
-    { pool: 'p', poolId: 'p', slots: 1, agents: ['a'], agentIds: ['a'] },
+    { pool: 'p', poolId: 'p', slots: 1, agentIds: ['a'] },
     {
       handlers: new Map([['h', work]]),
       // Results are never done.

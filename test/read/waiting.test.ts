@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createRead, type Read } from '../../src/read/read.ts';
+import { setClockAhead } from '../support/clock.ts';
 import { actor, ControlPlane } from '../support/control-plane.ts';
 import { waitingOf } from '../support/waiting.ts';
 
@@ -107,7 +108,7 @@ test('a worker that was not heard of for a minute serves nobody', async () => {
   const run = await plane.launch('one');
   expect(await reasonOf(run)).toMatchObject({ reason: 'BEHIND_OTHERS' });
   expect((await read.workers.list(true, {})).edges).toHaveLength(1);
-  await plane.rows(`update runplane.workers set last_seen_at = runplane.clock() - interval '61 seconds'`);
+  await setClockAhead(plane.database.db, '61 seconds');
   expect(await reasonOf(run)).toMatchObject({ reason: 'NO_WORKER' });
   expect((await read.workers.list(true, {})).edges).toHaveLength(0);
   expect((await read.workers.list(false, {})).edges).toHaveLength(1);

@@ -77,7 +77,9 @@ const story = fc.record({
 
 let plane: ControlPlane;
 let now = 0;
-let running: Assignment[] = [];
+let running: (Assignment & { workerId: string })[] = [];
+/** Who asked for what; a process of its own for each time. */
+const asked: { workerId: string; at: number; agents: readonly string[] }[] = [];
 beforeAll(async () => {
   plane = await ControlPlane.start();
   await stopClock(plane.database.db, at(0));
@@ -86,7 +88,6 @@ beforeAll(async () => {
     await plane.agent(name);
     await plane.job(name, [name]);
   }
-  await plane.claim(agents, 1);
 });
 afterAll(async () => {
   // The last story may have lowered a limit below what runs, which is not above a limit that was claimed for.
@@ -147,8 +148,10 @@ async function end({ attempt, outputTokens, status }: Step & { do: 'end' }): Pro
 async function claim(of: string[], limit: number): Promise<void> {
   const before = await reasons();
   const stateBefore = await throttleStates();
-  const claimed = await plane.claim(of, limit);
-  running.push(...claimed);
+  const workerId = `since ${now}`;
+  const claimed = await plane.claim(of, limit, { workerId });
+  asked.push({ workerId, at: now, agents: of });
+  running.push(...claimed.map((assignment) => ({ ...assignment, workerId })));
   const stateAfter = await throttleStates();
 
   for (const { taskId, agent: name } of claimed) {
@@ -179,19 +182,27 @@ async function claim(of: string[], limit: number): Promise<void> {
 
 /** Why each task waits that does. */
 async function reasons(): Promise<Map<string, { reason: WaitingReason; agent: string }>> {
-  // Nothing here is about workers that ask for other agents, or went away.
-  await plane.rows('update runplane.workers set agents = $1, last_seen_at = runplane.clock()', [agents]);
   const tasks = await plane.rows<{ id: string; agent: string }>(
     'select t.id, a.name as agent from runplane.tasks t join runplane.agents a on a.id = t.agent_id where t.finished_at is null',
   );
   const waiting = await createRead(plane.database.db).waiting.ofTasks(tasks.map(({ id }) => id));
   return new Map(
-    tasks.flatMap(({ id, agent: name }) => {
+    tasks.flatMap(({ id, agent: name }): [string, { reason: WaitingReason; agent: string }][] => {
       const reason = waiting.get(id)?.reason;
-      return reason ? [[id, { reason, agent: name }]] : [];
+      if (!reason) return [];
+      if (reason !== 'NO_WORKER' && reason !== 'BEHIND_OTHERS') return [[id, { reason, agent: name }]];
+      expect(reason, `agent ${name}`).toBe(isAskedFor(name) ? 'BEHIND_OTHERS' : 'NO_WORKER');
+      return [[id, { reason: 'BEHIND_OTHERS', agent: name }]];
     }),
   );
 }
+
+/** Somebody asked for it who was heard of in the last minute, or is at work. */
+const isAskedFor = (name: string): boolean =>
+  asked.some(
+    ({ workerId, at: then, agents: of }) =>
+      of.includes(name) && (now - then < 60 || running.some((one) => one.workerId === workerId)),
+  );
 
 const throttleStates = () =>
   plane.rows<{

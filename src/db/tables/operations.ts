@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { check, integer, jsonb, text } from 'drizzle-orm/pg-core';
+import { check, integer, jsonb, primaryKey, text } from 'drizzle-orm/pg-core';
 import { at, bytea, id, runplane } from './types.ts';
 
 /** Processes that execute tasks: server replicas and pull workers. The name is given by the process, fresh at each start. */
@@ -10,15 +10,37 @@ export const workers = runplane.table(
     workerKey: text('worker_key').notNull().unique(),
     name: text('name').notNull(),
     client: text('client'),
-    agents: text('agents').array().notNull().default([]),
-    pools: text('pools').array().notNull().default([]),
     slots: integer('slots'),
     startedAt: at('started_at').notNull().default(sql`runplane.clock()`),
+    /** Of a claim or a heartbeat, to some 10 seconds. */
     lastSeenAt: at('last_seen_at').notNull().default(sql`runplane.clock()`),
     /** It said goodbye; null while it is at work, or when it vanished. */
     leftAt: at('left_at'),
   },
   (t) => [check('workers_slots', sql`${t.slots} >= 0`)],
+);
+
+/**
+ * What workers ask for. A process may have several loops that claim, each for agents or a pool of its own, and by several
+ * replicas: what one asks for takes nothing away from the others. Which asks stand: src/db/worker-asks.ts.
+ */
+export const workerAsks = runplane.table(
+  'worker_asks',
+  {
+    workerId: id('worker_id').notNull(),
+    /** Digest of what it asks for. */
+    key: bytea('key').notNull(),
+    /** Null: the agents without a pool. */
+    poolId: id('pool_id'),
+    /** Null: all agents that are dispatched to workers and that the pool serves. */
+    agentIds: id('agent_ids').array(),
+    /** When it did last, to some 10 seconds. */
+    askedAt: at('asked_at').notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.workerId, t.key] }),
+    check('worker_asks_something', sql`coalesce(${t.poolId}::text, ${t.agentIds}::text) is not null`),
+  ],
 );
 
 /**

@@ -33,6 +33,8 @@ keys as (
     'workers',
     batchRows,
     'x.last_seen_at < n.kept_since and not exists (select from runplane.leases l where l.worker_id = x.id)',
+    `,
+asks as (delete from runplane.worker_asks k using gone g where k.worker_id = g.id)`,
   ),
 } as const;
 
