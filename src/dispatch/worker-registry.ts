@@ -100,7 +100,9 @@ export class WorkerRegistry {
   ): void {
     const known = this.#known.get(workerKey);
     const asks =
-      known?.description === description && known.asks.size < rememberedAsks ? known.asks : new Map();
+      known?.description === description && known.asks.size < rememberedAsks
+        ? known.asks
+        : new Map<string, number>();
     asks.set(ask, performance.now());
     if (this.#known.size >= remembered) this.#known.clear();
     this.#known.set(workerKey, { id, description, asks });

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { transaction } from '../../src/db/transaction.ts';
 import type { Assignment } from '../../src/dispatch/types.ts';
-import { createRead } from '../../src/read/read.ts';
 import { Client } from '../graphql/client.ts';
 import { at, stopClock } from '../support/clock.ts';
 import { actor, ControlPlane } from '../support/control-plane.ts';
