@@ -2,7 +2,6 @@ import type { Assignment, ClaimTasksSuccess, LeaseStatus } from '../dispatch/typ
 import { toPublicId } from '../domain/ids.ts';
 import { builder } from './builder.ts';
 import { LeaseStateEnum } from './enums.ts';
-import { checkBatch } from './errors.ts';
 import { ForbiddenRef, InvalidInputRef, UnavailableRef } from './problems.ts';
 import { AttemptRef, TaskRef } from './refs.ts';
 import { claimAllowed } from './restrictions.ts';
@@ -158,9 +157,6 @@ builder.mutationFields((t) => ({
     description:
       'Keeps attempts alive and tells how far they are. Answers in input order. The lease tokens are the credentials.',
     args: { leases: t.arg({ type: [ExtendLeaseInput], required: true, description: 'At most 1,000.' }) },
-    resolve: (_, { leases }, { services }) => {
-      checkBatch('leases', leases);
-      return services.dispatch.extendLeases(leases);
-    },
+    resolve: (_, { leases }, { services }) => services.dispatch.extendLeases(leases),
   }),
 }));

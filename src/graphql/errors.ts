@@ -1,4 +1,4 @@
-import { type ASTNode, GraphQLError } from 'graphql';
+import { GraphQLError } from 'graphql';
 import { CursorError } from '../changelog/cursor.ts';
 import { SlowConsumerError } from '../changelog/slow-consumer.ts';
 import type { Scope } from '../domain/credential.ts';
@@ -28,8 +28,8 @@ const graphqlError = (code: GraphQLErrorCode, message: string, more: object = {}
 export const badUserInput = (field: string, message: string): GraphQLError =>
   graphqlError('BAD_USER_INPUT', message, { field });
 
-export const lacksScope = (scope: Scope, nodes?: ASTNode): GraphQLError =>
-  new GraphQLError(`This needs the scope ${scope}.`, { nodes, extensions: { code: 'FORBIDDEN', scope } });
+export const lacksScope = (scope: Scope): GraphQLError =>
+  graphqlError('FORBIDDEN', `This needs the scope ${scope}.`, { scope });
 
 /** The caller lacks a scope, or is restricted. */
 export const isForbidden = ({ extensions }: GraphQLError): boolean => extensions.code === 'FORBIDDEN';
@@ -45,11 +45,6 @@ export const unauthenticated = (): GraphQLError =>
 export function batchTooLarge(field: string, actual: number): GraphQLError {
   const message = `${field} has ${actual} entries; at most ${limits.batch} are allowed.`;
   return graphqlError('BATCH_TOO_LARGE', message, { field, limit: limits.batch, actual });
-}
-
-/** Refuses a batch that is larger than one mutation may have; over HTTP it was refused before anything is executed. */
-export function checkBatch(field: string, entries: readonly unknown[]): void {
-  if (entries.length > limits.batch) throw batchTooLarge(field, entries.length);
 }
 
 /** Errors of services as clients see them; others stay what they are. */

@@ -89,7 +89,7 @@ function guardEntrance(from: GraphQLObjectType, field: Field): void {
   };
 }
 
-export const scopeOfRoot = (field: Field): Scope | null =>
+const scopeOfRoot = (field: Field): Scope | null =>
   declared(field) === undefined ? (scopeOfType(getNamedType(field.type)) ?? 'READ') : scopeOfField(field);
 
 function scopeOfField(field: Field): Scope | null {

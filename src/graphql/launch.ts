@@ -1,7 +1,6 @@
 import { toPublicId } from '../domain/ids.ts';
 import type { LaunchRunSuccess } from '../intake/types.ts';
 import { builder } from './builder.ts';
-import { checkBatch } from './errors.ts';
 import { LabelInput } from './label-input.ts';
 import {
   ForbiddenRef,
@@ -143,7 +142,6 @@ builder.mutationFields((t) => ({
       'Launches runs, each on its own: a bad entry does not stop the others. Results in input order. Needs LAUNCH.',
     args: { inputs: t.arg({ type: [LaunchRunInput], required: true, description: 'At most 1,000.' }) },
     resolve: async (_, { inputs }, context) => {
-      checkBatch('inputs', inputs);
       const forbidden = refused(context, 'LAUNCH');
       if (forbidden) return inputs.map(() => forbidden);
       const outcomes = await eachAllowed(

@@ -3,6 +3,7 @@ import {
   type DocumentNode,
   type FieldNode,
   type FragmentDefinitionNode,
+  GraphQLError,
   type GraphQLField,
   type GraphQLNamedType,
   type GraphQLSchema,
@@ -20,6 +21,8 @@ import {
   type ValueNode,
 } from 'graphql';
 import { limits } from '../domain/limits.ts';
+import { pageTooLarge } from '../read/page.ts';
+import { batchTooLarge } from './errors.ts';
 
 export type Variables = Readonly<Record<string, unknown>>;
 
@@ -29,14 +32,6 @@ interface Measures {
   depth: number;
   /** Fields of this very level. */
   fields: number;
-}
-
-/** An argument that asks for more entries than a page may have, or gives more than a batch may have. */
-export interface Excess {
-  of: 'page' | 'batch';
-  argument: string;
-  entries: number;
-  node: FieldNode;
 }
 
 const nothing: Measures = { cost: 0, depth: 0, fields: 0 };
@@ -54,7 +49,7 @@ export class OperationMeasurement {
   readonly #measured = new Map<string, Measures>();
   readonly #within = new Set<string>();
   #level = 0;
-  #excess: Excess | null = null;
+  #excess: GraphQLError | null = null;
 
   constructor(
     schema: GraphQLSchema,
@@ -77,7 +72,8 @@ export class OperationMeasurement {
     this.#variables = variables ?? {};
   }
 
-  measure(): Measures & { excess: Excess | null } {
+  /** excess: of the first argument that asks for more than a page may have, or gives more than a batch may have. */
+  measure(): Measures & { excess: GraphQLError | null } {
     const { operation, selectionSet } = this.#operation;
     // A message of a stream is a page at most.
     const page = operation === OperationTypeNode.SUBSCRIPTION ? limits.page : null;
@@ -157,14 +153,20 @@ export class OperationMeasurement {
     return field?.args.some(({ name }) => name === 'first') ? limits.defaultPage : null;
   }
 
-  #excessOf(node: FieldNode, field: GraphQLField<unknown, unknown> | null, isList: boolean): Excess | null {
+  #excessOf(
+    node: FieldNode,
+    field: GraphQLField<unknown, unknown> | null,
+    isList: boolean,
+  ): GraphQLError | null {
     for (const { name, type } of field?.args ?? []) {
       const isPage = name === 'first' || name === 'last';
       // A batch answers each entry.
       if (!isPage && !(isList && isListType(getNullableType(type)))) continue;
       const entries = this.#entriesOf(node.arguments, name);
-      if (entries !== null && entries > (isPage ? limits.page : limits.batch))
-        return { of: isPage ? 'page' : 'batch', argument: name, entries, node };
+      if (entries === null || entries <= (isPage ? limits.page : limits.batch)) continue;
+      const { message, extensions } = isPage ? pageTooLarge(name, entries) : batchTooLarge(name, entries);
+      // It says where it stands in the document: there may be many pages.
+      return new GraphQLError(message, { nodes: node, extensions });
     }
     return null;
   }

@@ -2,7 +2,6 @@ import { fromPublicId, toPublicId } from '../domain/ids.ts';
 import { notFound } from '../domain/problems.ts';
 import type { PublishEventSuccess } from '../intake/types.ts';
 import { builder } from './builder.ts';
-import { checkBatch } from './errors.ts';
 import { RouteRefusalRef } from './event.ts';
 import { LabelInput } from './label-input.ts';
 import {
@@ -122,7 +121,6 @@ builder.mutationFields((t) => ({
     description: 'Publishes events, each on its own. Results in input order. Needs PUBLISH.',
     args: { inputs: t.arg({ type: [PublishEventInput], required: true, description: 'At most 1,000.' }) },
     resolve: async (_, { inputs }, context) => {
-      checkBatch('inputs', inputs);
       const forbidden = refused(context, 'PUBLISH');
       if (forbidden) return inputs.map(() => forbidden);
       const outcomes = await eachAllowed(

@@ -1,29 +1,15 @@
 import { type DocumentNode, GraphQLError, type GraphQLSchema, Kind, visit } from 'graphql';
 import { limits } from '../domain/limits.ts';
-import { pageTooLarge } from '../read/page.ts';
-import { batchTooLarge } from './errors.ts';
-import { type Excess, OperationMeasurement, type Variables } from './operation-measurement.ts';
+import { OperationMeasurement, type Variables } from './operation-measurement.ts';
 
-export type QueryLimitCode =
-  | 'BATCH_TOO_LARGE'
-  | 'PAGE_TOO_LARGE'
-  | 'QUERY_TOO_DEEP'
-  | 'QUERY_TOO_EXPENSIVE'
-  | 'TOO_MANY_ALIASES'
-  | 'TOO_MANY_ROOT_FIELDS';
+type QueryLimitCode = 'QUERY_TOO_DEEP' | 'QUERY_TOO_EXPENSIVE' | 'TOO_MANY_ALIASES' | 'TOO_MANY_ROOT_FIELDS';
 
-/** Which limit a document is beyond, and by how much. */
-export interface QueryRefusal {
-  code: QueryLimitCode;
-  error: GraphQLError;
-}
-
-/** The limit that a document is beyond; null: none. It need not be valid: what cannot be resolved counts as it stands. */
+/** Which limit a document is beyond, and by how much; null: none. It need not be valid: what cannot be resolved counts as it stands. */
 export function findExceededLimit(
   schema: GraphQLSchema,
   document: DocumentNode,
   variables: Variables | null,
-): QueryRefusal | null {
+): GraphQLError | null {
   const aliases = countAliases(document);
   if (aliases > limits.queryAliases) {
     return refuse('TOO_MANY_ALIASES', `The document has ${aliases} aliases`, limits.queryAliases, aliases);
@@ -44,7 +30,7 @@ export function findExceededLimit(
       const message = `The operation has ${fields} root fields`;
       return refuse('TOO_MANY_ROOT_FIELDS', message, limits.queryRootFields, fields);
     }
-    if (excess) return refuseExcess(excess);
+    if (excess) return excess;
     if (cost > limits.queryCost) {
       const message = `The operation costs ${cost}, as many values as its answer may have`;
       return refuse('QUERY_TOO_EXPENSIVE', message, limits.queryCost, cost);
@@ -53,18 +39,10 @@ export function findExceededLimit(
   return null;
 }
 
-function refuse(code: QueryLimitCode, message: string, limit: number, actual: number): QueryRefusal {
-  const extensions = { code, limit, actual };
-  return { code, error: new GraphQLError(`${message}. At most ${limit} are allowed.`, { extensions }) };
-}
-
-/** Says where it stands in the document: there may be many pages. */
-function refuseExcess({ of, argument, entries, node }: Excess): QueryRefusal {
-  const [code, { message, extensions }] =
-    of === 'page'
-      ? (['PAGE_TOO_LARGE', pageTooLarge(argument, entries)] as const)
-      : (['BATCH_TOO_LARGE', batchTooLarge(argument, entries)] as const);
-  return { code, error: new GraphQLError(message, { nodes: node, extensions }) };
+function refuse(code: QueryLimitCode, message: string, limit: number, actual: number): GraphQLError {
+  return new GraphQLError(`${message}. At most ${limit} are allowed.`, {
+    extensions: { code, limit, actual },
+  });
 }
 
 const knownAliases = new WeakMap<DocumentNode, number>();

@@ -1,18 +1,9 @@
-import {
-  type DocumentNode,
-  GraphQLError,
-  type GraphQLSchema,
-  type OperationDefinitionNode,
-  parse,
-  validate,
-} from 'graphql';
-import type { Viewer } from '../domain/credential.ts';
+import { type DocumentNode, GraphQLError, type GraphQLSchema, parse, validate } from 'graphql';
 import { limits } from '../domain/limits.ts';
 import type { ErrorCode } from '../errors.ts';
-import { findLackedScopes } from '../graphql/lacked-scopes.ts';
 import { findExceededLimit } from '../graphql/query-limits.ts';
 import { withoutValues } from '../graphql/without-values.ts';
-import { forbiddenOperation, HttpError } from './http-error.ts';
+import { cannotExecute, HttpError } from './http-error.ts';
 
 type Variables = Readonly<Record<string, unknown>>;
 
@@ -57,21 +48,13 @@ export class Documents {
     hideSuggestions: boolean,
   ): readonly GraphQLError[] {
     const exceeded = findExceededLimit(this.#schema, document, variables);
-    if (exceeded) {
-      throw new HttpError(400, exceeded.code, exceeded.error.message, { errors: [exceeded.error] });
-    }
+    if (exceeded) throw cannotExecute([exceeded]);
     if (this.#valid.get(query) !== document) {
       const errors = this.#validate(document, hideSuggestions);
       if (errors.length > 0) return errors.map((error) => withCode(error, 'GRAPHQL_VALIDATION_FAILED'));
     }
     if (query.length <= keptChars) this.#keep(query, document);
     return [];
-  }
-
-  /** Refuses a valid operation of which nothing is answered to this caller. */
-  checkScopes(document: DocumentNode, operation: OperationDefinitionNode, viewer: Viewer): void {
-    const errors = findLackedScopes(this.#schema, document, operation, viewer);
-    if (errors) throw forbiddenOperation(errors);
   }
 
   #validate(document: DocumentNode, hideSuggestions: boolean): readonly GraphQLError[] {

@@ -25,6 +25,10 @@ export class HttpError extends Error {
   }
 }
 
+/** The refusal of an operation that cannot be executed. */
+export const cannotExecute = (errors: readonly GraphQLError[]): HttpError =>
+  new HttpError(400, 'BAD_REQUEST', errors[0]?.message ?? '', { errors });
+
 /** The refusal of an operation that its caller may get nothing of. */
 export const forbiddenOperation = (errors: readonly GraphQLError[]): HttpError =>
   new HttpError(403, 'FORBIDDEN', errors[0]?.message ?? '', { errors });

@@ -1,9 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { execute, GraphQLError, type GraphQLSchema } from 'graphql';
 import { createYoga, type Plugin } from 'graphql-yoga';
 import type { GraphQLContext } from '../graphql/context.ts';
 import { maskError } from '../graphql/errors.ts';
+import { findRefusal } from './find-refusal.ts';
 import type { PreparedOperation } from './prepared-operation.ts';
 import { findVariableFaults } from './variable-faults.ts';
 
@@ -35,9 +35,9 @@ export function createJsonAnswers(schema: GraphQLSchema, log: ErrorLog): AnswerA
     batching: false,
     logging: false,
     parserAndValidationCache: false,
-    plugins: [takePrepared, maskWithRequestId(log)],
-    // What fails outside of the execution has no context to take the id from.
-    maskedErrors: { maskError: (error) => maskError(error, randomUUID(), log) },
+    plugins: [takePrepared, refuseUnanswered, maskErrors(log)],
+    // By the plugin, which knows the id of the request.
+    maskedErrors: false,
   });
   return async (request, response, answer) => {
     const { query, operationName, variables, extensions } = answer.prepared.request;
@@ -58,38 +58,51 @@ const takePrepared: Plugin<JsonAnswer, JsonAnswer> = {
   onParse: ({ context, setParseFn }) => {
     const { document, errors } = context.prepared;
     setParseFn(() => {
-      if (!document) throw withStatus(errors[0] ?? new GraphQLError('The document is no GraphQL.'));
+      if (!document) throw asBadRequest(errors[0] ?? new GraphQLError('The document is no GraphQL.'));
       return document;
     });
   },
   onValidate: ({ context, setValidationFn }) => {
-    setValidationFn(() => context.prepared.errors.map(withStatus));
+    setValidationFn(() => context.prepared.errors.map(asBadRequest));
   },
   // Yoga's own answers fields in the order in which they were resolved, and not in that in which they were selected.
   onExecute: ({ setExecuteFn }) => setExecuteFn(execute),
 };
 
-/** 400, but 200 where application/json is asked for, as the specification has it. */
-const withStatus = (error: GraphQLError): GraphQLError =>
+const withStatus = (error: GraphQLError, http: { status: number; spec?: boolean }): GraphQLError =>
   new GraphQLError(error.message, {
     nodes: error.nodes,
     source: error.source,
     positions: error.positions,
-    extensions: { ...error.extensions, http: { spec: true, status: 400 } },
+    extensions: { ...error.extensions, http },
   });
 
-/** Masks the errors of a result under the id of its request, which the log has too. */
-const maskWithRequestId = (log: ErrorLog): Plugin<GraphQLContext> => ({
+/** 400, but 200 where application/json is asked for, as the specification has it. */
+const asBadRequest = (error: GraphQLError): GraphQLError => withStatus(error, { status: 400, spec: true });
+
+/** An operation of which nothing was executed, or nothing is answered, has no data and its own status. */
+const refuseUnanswered: Plugin<JsonAnswer & GraphQLContext, JsonAnswer> = {
   onExecute: ({ args }) => ({
     onExecuteDone: ({ result, setResult }) => {
-      if (!('errors' in result) || !result.errors) return;
-      const { requestId, viewer } = args.contextValue;
+      if (Symbol.asyncIterator in result) return;
+      const { viewer, prepared } = args.contextValue;
       const faults = findVariableFaults(result, !viewer.signedIn);
-      if (faults) {
-        setResult({ errors: faults.map(withStatus) });
-        return;
-      }
-      setResult({ ...result, errors: result.errors.map((error) => maskError(error, requestId, log)) });
+      if (faults) return setResult({ errors: faults.map(asBadRequest) });
+      const refusal = prepared.definition && findRefusal(prepared.definition, result);
+      if (refusal) setResult({ errors: refusal.map((error) => withStatus(error, { status: 403 })) });
     },
   }),
+};
+
+/** Masks what failed, in an operation or around it, under the id of its request, which the log has too. */
+const maskErrors = (log: ErrorLog): Plugin<GraphQLContext, JsonAnswer> => ({
+  onResultProcess: (processed) => {
+    const { result, serverContext } = processed;
+    if (!('errors' in result) || !result.errors) return;
+    const { requestId } = serverContext.context;
+    processed.setResult({
+      ...result,
+      errors: result.errors.map((error) => maskError(error, requestId, log)),
+    });
+  },
 });

@@ -8,9 +8,8 @@ import {
   OperationTypeNode,
 } from 'graphql';
 import type { MessageStream } from '../changelog/types.ts';
-import { isForbidden } from '../graphql/errors.ts';
-import { forbiddenOperation } from './http-error.ts';
-import { cannotExecute } from './prepared-operation.ts';
+import { findRefusal } from './find-refusal.ts';
+import { cannotExecute, forbiddenOperation } from './http-error.ts';
 import { executedOnce, StreamedResult } from './shared-results.ts';
 import { findVariableFaults } from './variable-faults.ts';
 
@@ -39,17 +38,16 @@ export class OperationResults implements AsyncIterableIterator<StreamedResult, u
     this.#execution = execution;
   }
 
-  /** Refuses an operation whose variables are wrong, and a stream that its caller does not reach. */
+  /** Refuses an operation whose variables are wrong, and one that its caller gets nothing of. */
   static async start(execution: Execution): Promise<OperationResults> {
     const results = new OperationResults(execution);
     const only = await results.#start();
     if (!only) return results;
     const faults = findVariableFaults(only, execution.hideSuggestions);
     if (faults) throw cannotExecute(faults);
+    const refusal = findRefusal(execution.definition, only);
+    if (refusal) throw forbiddenOperation(refusal);
     results.#only = results.#masked(only);
-    const { data, errors = [] } = results.#only;
-    if (data === undefined && errors.length > 0 && errors.every(isForbidden))
-      throw forbiddenOperation(errors);
     return results;
   }
 

@@ -57,7 +57,6 @@ export async function prepareOperation(
   const hideSuggestions = !authority.viewer.signedIn;
   const faults = documents.validate(operation.query, document, operation.variables, hideSuggestions);
   const errors = faults.length > 0 || definition ? faults : [notResolved()];
-  if (errors.length === 0 && definition) documents.checkScopes(document, definition, authority.viewer);
   return { request: operation, document, definition, errors };
 }
 
@@ -65,12 +64,6 @@ const notResolved = (): GraphQLError =>
   new GraphQLError('Name one of the operations of the document with operationName.', {
     extensions: { code: 'OPERATION_RESOLUTION_FAILURE' },
   });
-
-/** The refusal of an operation that cannot be executed, for transports that are not JSON. */
-export function cannotExecute(errors: readonly GraphQLError[]): HttpError {
-  const [error] = errors;
-  return new HttpError(400, 'BAD_REQUEST', error?.message ?? '', { errors });
-}
 
 /** By GET come questions, and the streams of a page, whose EventSource can do nothing else. */
 function checkGet({ operation }: OperationDefinitionNode, fromPage: boolean): void {

@@ -109,13 +109,6 @@ describe('problems', () => {
       'JobNotFound',
       'InvalidInput',
     ]);
-    const inputs = Array.from({ length: 1001 }, () => ({ job: 'one' }));
-    expect(await client.refusal(document, { inputs })).toEqual({
-      code: 'BATCH_TOO_LARGE',
-      field: 'inputs',
-      limit: 1000,
-      actual: 1001,
-    });
   });
 });
 

@@ -1,4 +1,4 @@
-import { GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
+import { GraphQLObjectType, GraphQLScalarType, GraphQLSchema, GraphQLString } from 'graphql';
 import { afterEach, expect, test } from 'vitest';
 import { openEventStream } from '../support/event-stream.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
@@ -63,6 +63,22 @@ test('an error of the server has the same id, in the answer and in the log', asy
     expect(text).toContain(`"requestId":"${id}"`);
     expect(logged.at(-1)?.requestId).toBe(id);
   }
+});
+
+test('what fails after it was executed has the same id, though it is no field that failed', async () => {
+  const logged: { requestId?: string; error?: string }[] = [];
+  // JSON has no such number.
+  const type = new GraphQLScalarType({ name: 'Unwritable', serialize: () => 1n });
+  const unwritable = { type, resolve: () => 1 };
+  const schema = new GraphQLSchema({
+    query: new GraphQLObjectType({ name: 'Query', fields: { unwritable } }),
+  });
+  server = await startTestServer({ schema, log: { error: (fields) => void logged.push(fields) } });
+  const { id, text } = await post('{ unwritable }');
+  expect(text).toContain(`"requestId":"${id}"`);
+  expect(logged).toEqual([
+    expect.objectContaining({ requestId: id, error: expect.stringMatching(/^TypeError\n/) }),
+  ]);
 });
 
 test('a stream has the id of its request', async () => {
