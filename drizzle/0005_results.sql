@@ -88,6 +88,77 @@ BEGIN
 END
 $$;
 --> statement-breakpoint
+-- Fills a throttle's window with what agents used in the last minute, where it counts from now on what it did not count
+-- before: all its agents (null) when a limit was switched on, those that joined it else. What is counted since must not be
+-- read twice, so the caller holds the throttle's lock: nobody claims under it, and whoever books usage of a running attempt
+-- has locked its lease. One that leaves a throttle and is back within the minute is counted twice until that is over.
+--
+-- No index knows usage or attempts by agent or time, and the tables may be of any length. Usage is numbered as it is
+-- booked, so it is read backwards until nothing of 5,000 is of the last minute. Attempts are numbered by the processes that
+-- claim: two minutes more are looked at than asked for, since their clocks may differ from this one.
+CREATE FUNCTION runplane.fill_window(p_throttle uuid, p_agents uuid[], p_tokens boolean, p_requests boolean) RETURNS void
+LANGUAGE plpgsql VOLATILE
+SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_material = off SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+  v_now timestamptz;
+  v_tokens boolean;
+  v_requests boolean;
+  v_agents uuid[] := coalesce(p_agents, ARRAY(SELECT x.agent_id FROM runplane.agent_throttles x WHERE x.throttle_id = p_throttle));
+  v_running uuid[];
+  v_next bigint := 9223372036854775807;
+  v_recent bigint := 1;
+BEGIN
+  SELECT p_tokens AND t.max_tokens_per_minute IS NOT NULL, p_requests AND coalesce(t.max_requests_per_minute, t.max_requests_per_second) IS NOT NULL
+    INTO v_tokens, v_requests FROM runplane.throttles t WHERE t.id = p_throttle;
+  IF NOT (v_tokens OR v_requests) OR v_agents = '{}' THEN RETURN; END IF;
+
+  SELECT array_agg(x.attempt_id) INTO v_running FROM (
+    SELECT l.attempt_id FROM runplane.leases l
+     WHERE l.agent_id = ANY (v_agents)
+       AND l.claim_seq >= coalesce((SELECT s.lease_from FROM runplane.scan_starts s WHERE s.agent_id = l.agent_id), 0)
+     ORDER BY l.attempt_id FOR UPDATE) x;
+  v_now := runplane.clock();
+
+  IF p_agents IS NULL THEN
+    -- Of a time when the limit was on before.
+    UPDATE runplane.throttle_use u SET tokens = CASE WHEN v_tokens THEN 0 ELSE u.tokens END, requests = CASE WHEN v_requests THEN 0 ELSE u.requests END
+     WHERE u.throttle_id = p_throttle AND u.at > v_now - interval '60 s';
+  END IF;
+
+  WHILE v_recent > 0 LOOP
+    WITH latest AS MATERIALIZED (
+      SELECT u.id, u.agent_id, runplane.counted_tokens(u) AS tokens, u.requests, u.at,
+             u.at > v_now - interval '60 s' AND u.at <= v_now + interval '60 s' AS is_recent
+        FROM runplane.usage u WHERE u.id < v_next ORDER BY u.id DESC LIMIT 5000),
+    used AS (
+      INSERT INTO runplane.throttle_use (throttle_id, at, tokens, requests)
+      SELECT p_throttle, least(l.at, v_now), CASE WHEN v_tokens THEN least(1000000000000, sum(l.tokens)) ELSE 0 END,
+             CASE WHEN v_requests THEN least(2147483647, sum(l.requests)) ELSE 0 END
+        FROM latest l WHERE l.is_recent AND l.agent_id = ANY (v_agents) GROUP BY 2)
+    SELECT min(l.id), count(*) FILTER (WHERE l.is_recent) INTO v_next, v_recent FROM latest l;
+  END LOOP;
+
+  IF v_tokens THEN
+    -- What they used of their estimates is not reserved beside it.
+    UPDATE runplane.leases l SET settled_tokens = runplane.tokens_of_attempt(l.task_id, l.attempt_id) WHERE l.attempt_id = ANY (v_running);
+  END IF;
+  IF v_requests THEN
+    -- One request each, until an attempt tells of usage.
+    INSERT INTO runplane.throttle_use (throttle_id, at, tokens, requests)
+    SELECT p_throttle, c.started_at, 0, count(*) FROM (
+      SELECT l.attempt_id, l.task_id, l.started_at FROM runplane.leases l WHERE l.attempt_id = ANY (v_running) AND l.started_at > v_now - interval '60 s'
+      UNION ALL
+      SELECT x.id, x.task_id, x.started_at FROM runplane.attempts x
+       WHERE x.id >= (lpad(to_hex((extract(epoch FROM v_now - interval '180 s') * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid
+         AND x.started_at > v_now - interval '60 s'
+         AND EXISTS (SELECT FROM runplane.tasks t WHERE t.id = x.task_id AND t.agent_id = ANY (v_agents) OFFSET 0)) c
+     WHERE NOT EXISTS (SELECT FROM runplane.usage u WHERE u.task_id = c.task_id AND u.attempt_id = c.attempt_id OFFSET 0)
+     GROUP BY c.started_at;
+  END IF;
+END
+$$;
+--> statement-breakpoint
 -- Completes those of the attempts after which nothing has to be decided: they hold their leases, their tasks have no serial
 -- key, their runs are not cancelled, nothing in them waits for a step or was spawned, and either tasks remain open or no
 -- other task was ever there. Answers these, as columns; the others are left as they are.

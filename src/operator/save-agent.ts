@@ -7,6 +7,7 @@ import type { RetryPolicy } from '../domain/retry-policy.ts';
 import { parseDecimal, parseInteger, parseOptionalInteger } from '../domain/scalars.ts';
 import { parseName, parseOptionalName } from '../domain/text.ts';
 import { asJson } from './audit.ts';
+import { fillWindow } from './fill-window.sql.ts';
 import { maxInteger, parseEach, parseOptionalText } from './parse-fields.ts';
 import { parseRetryPolicy } from './parse-retry-policy.ts';
 import { type Reference, readRow } from './rows.ts';
@@ -94,12 +95,17 @@ export const agentKind: ObjectKind<SaveAgentInput, AgentSpec> = {
     compute_cost_per_hour: spec.computeCostPerHour,
   }),
 
-  writeParts: (tx, object, spec, idOf) =>
-    writeThrottles(
+  writeParts: async (tx, object, spec, idOf, before) => {
+    const joined = await writeThrottles(
       tx,
       object.id,
       spec.throttles.map((name) => idOf('throttle', name)),
-    ),
+    );
+    // One that is new has used nothing yet.
+    if (before)
+      for (const throttleId of joined)
+        await fillWindow(tx, { throttleId, agentIds: [object.id], tokens: true, requests: true });
+  },
 
   settle: async (tx, saved) => {
     const moved = saved.filter(({ before, spec }) => before && before.queue !== spec.queue);
@@ -113,9 +119,13 @@ export const agentKind: ObjectKind<SaveAgentInput, AgentSpec> = {
 
 /**
  * Claims lock the agent, then its throttles by id. Taking the same locks in the same order, here the throttles that the
- * agent leaves and joins alike, makes each claim commit either before this change or under it.
+ * agent leaves and joins alike, makes each claim commit either before this change or under it. Answers those it joins.
  */
-async function writeThrottles(tx: Queryable, agentId: string, throttleIds: readonly string[]): Promise<void> {
+async function writeThrottles(
+  tx: Queryable,
+  agentId: string,
+  throttleIds: readonly string[],
+): Promise<string[]> {
   const values = [agentId, throttleIds];
   await tx.query({
     text: `select from runplane.throttles t
@@ -127,11 +137,12 @@ async function writeThrottles(tx: Queryable, agentId: string, throttleIds: reado
     text: 'delete from runplane.agent_throttles where agent_id = $1 and throttle_id <> all($2)',
     values,
   });
-  await tx.query({
+  const { rows } = await tx.query<{ id: string }>({
     text: `insert into runplane.agent_throttles (agent_id, throttle_id) select $1, t from unnest($2::uuid[]) t
-           on conflict do nothing`,
+           on conflict do nothing returning throttle_id as id`,
     values,
   });
+  return rows.map(({ id }) => id).sort();
 }
 
 /**

@@ -1,4 +1,5 @@
 import { parseOptionalInteger } from '../domain/scalars.ts';
+import { fillWindow } from './fill-window.sql.ts';
 import { maxInteger, parseEach } from './parse-fields.ts';
 import { readRow } from './rows.ts';
 import type { ObjectKind } from './save.ts';
@@ -39,4 +40,15 @@ export const throttleKind: ObjectKind<SaveThrottleInput, ThrottleSpec> = {
     max_requests_per_minute: spec.maxRequestsPerMinute,
     max_requests_per_second: spec.maxRequestsPerSecond,
   }),
+  // One that is new has no agents yet.
+  writeParts: async (tx, object, spec, _idOf, before) => {
+    if (!before) return;
+    const tokens = countsTokens(spec) && !countsTokens(before);
+    const requests = countsRequests(spec) && !countsRequests(before);
+    if (tokens || requests) await fillWindow(tx, { throttleId: object.id, agentIds: null, tokens, requests });
+  },
 };
+
+const countsTokens = (spec: ThrottleSpec): boolean => spec.maxTokensPerMinute !== null;
+const countsRequests = (spec: ThrottleSpec): boolean =>
+  spec.maxRequestsPerMinute !== null || spec.maxRequestsPerSecond !== null;

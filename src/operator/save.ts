@@ -45,7 +45,7 @@ export interface ObjectKind<Input, Spec extends object> {
   /** The spec as columns of the kind's own table. */
   columns(spec: Spec, idOf: IdOf): Record<string, unknown>;
   /** Writes what lies in other tables; the object's own row is written, and locked, by then. */
-  writeParts?(tx: Queryable, object: Identity, spec: Spec, idOf: IdOf): Promise<void>;
+  writeParts?(tx: Queryable, object: Identity, spec: Spec, idOf: IdOf, before: Spec | null): Promise<void>;
   /** Writes what others write too, for all objects that were changed together: so its locks are taken in their order. */
   settle?(tx: Queryable, saved: readonly Saved<Spec>[]): Promise<void>;
 }
@@ -138,7 +138,7 @@ export async function saveUnsettled<Input, Spec extends object>(
     // The server's own start may create the name at the same moment: then this one sees what it made.
     if (stored) await updateRow(tx, kind.noun, object, columns);
     else if (!(await insertRow(tx, kind.noun, object, columns))) continue;
-    await kind.writeParts?.(tx, object, spec, idOf);
+    await kind.writeParts?.(tx, object, spec, idOf, current);
     await appendAudit(tx, {
       actor,
       action: `${kind.noun}.save`,
