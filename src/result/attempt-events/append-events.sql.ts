@@ -1,3 +1,4 @@
+import { arrayOfJson } from '../../db/array-of-json.ts';
 import type { Queryable } from '../../db/pool.ts';
 import type { StoredEvents } from './decide-append.ts';
 import type { NewAttemptEvent } from './parse-append.ts';
@@ -29,7 +30,7 @@ given as materialized (
     with ordinality g(run_id, task_id, attempt_id, sequence, type, at, data, bytes, repaired, place)),
 written as (
   insert into runplane.attempt_events (run_id, task_id, attempt_id, sequence, type, at, data, bytes)
-  select g.run_id, g.task_id, g.attempt_id, g.sequence, g.type, coalesce(g.at, n.at), g.data::jsonb, g.bytes
+  select g.run_id, g.task_id, g.attempt_id, g.sequence, g.type, coalesce(g.at, n.at), nullif(g.data, 'null')::jsonb, g.bytes
     from given g cross join now n order by g.place)
 update runplane.attempt_event_counts c
    set last_sequence = s.last_sequence, bytes = c.bytes + s.bytes, sanitized = c.sanitized or s.repaired
@@ -95,7 +96,7 @@ export async function writeEvents(tx: Queryable, events: readonly NumberedEvent[
       column(({ sequence }) => sequence),
       column(({ type }) => type),
       column(({ at }) => at),
-      column(({ data }) => (data === null ? null : JSON.stringify(data))),
+      arrayOfJson(column(({ data }) => data)),
       column(({ bytes }) => bytes),
       column(({ repaired }) => repaired),
     ],
