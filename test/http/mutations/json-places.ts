@@ -8,6 +8,8 @@ import { Members, Raw } from './raw-json.ts';
 /** Where a mutation takes JSON: the way to it through its arguments, in which * is an entry of a list. */
 export interface JsonPlace {
   name: string;
+  /** The type and field of the input that it stands in, which several mutations may take. */
+  input: string;
   way: readonly string[];
   maxBytes: number;
 }
@@ -30,7 +32,8 @@ function placesIn(
     const named = getNamedType(type);
     const here = [...way, name, ...(isListType(getNullableType(type)) ? ['*'] : [])];
     if (named.name === 'JSON') {
-      return [{ name: here.join('.'), way: here, maxBytes: bytesOfJson(`${owner}.${name}`) }];
+      const input = `${owner}.${name}`;
+      return [{ name: here.join('.'), input, way: here, maxBytes: bytesOfJson(input) }];
     }
     if (!isInputObjectType(named) || within.includes(named.name)) return [];
     return placesIn(named.name, Object.values(named.getFields()), here, [...within, named.name]);
