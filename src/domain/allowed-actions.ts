@@ -9,9 +9,11 @@ export function taskActions(task: {
   cancelRequested: boolean;
   /** It is scheduled, or backs off. */
   isDelayed: boolean;
+  /** Nothing refuses a retry, where it failed or was cancelled (whyNotRetried). */
+  isRetriable: boolean;
 }): TaskAction[] {
   if (task.status === 'COMPLETED') return ['DELETE'];
-  if (isTerminal(task.status)) return ['RETRY', 'DELETE'];
+  if (isTerminal(task.status)) return task.isRetriable ? ['RETRY', 'DELETE'] : ['DELETE'];
   const actions: TaskAction[] = task.cancelRequested ? [] : ['CANCEL'];
   if (task.isDelayed) actions.push('RUN_NOW');
   return [...actions, 'SET_PRIORITY'];

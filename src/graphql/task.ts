@@ -1,5 +1,6 @@
 import { taskActions } from '../domain/allowed-actions.ts';
 import { fromPublicId } from '../domain/ids.ts';
+import { whyNotRetried } from '../domain/retry-refusal.ts';
 import { builder } from './builder.ts';
 import { AttemptConnection, MaterializationConnection, pageArgs, TaskConnection } from './connections.ts';
 import { TaskActionEnum, TaskOrderEnum, TaskStatusEnum } from './enums.ts';
@@ -183,11 +184,17 @@ TaskRef.implement({
     }),
     allowedActions: t.field({
       type: [TaskActionEnum],
-      description: 'What the caller may do now, by its status and the scopes.',
+      description:
+        'What the caller may do now, by the scopes and by what would refuse it: RETRY is missing while the run is being ' +
+        'cancelled, when a step that it needs did not complete, and when its input cannot be rendered for this run.',
       resolve: async ({ id, status, cancelRequestedAt }, _, context) => {
         if (!has(context, 'OPERATE')) return [];
-        const isDelayed = status === 'ENQUEUED' && (await context.loaders.delayedTask(id)) !== null;
-        return taskActions({ status, cancelRequested: cancelRequestedAt !== null, isDelayed });
+        const { loaders } = context;
+        const isDelayed = status === 'ENQUEUED' && (await loaders.delayedTask(id)) !== null;
+        const retry =
+          status === 'FAILED' || status === 'CANCELLED' ? await loaders.taskRetryFacts(id) : null;
+        const isRetriable = retry !== null && whyNotRetried(retry) === null;
+        return taskActions({ status, cancelRequested: cancelRequestedAt !== null, isDelayed, isRetriable });
       },
     }),
     startedAt: t.expose('startedAt', {

@@ -51,6 +51,7 @@ function makeLoaders(read: Read) {
     taskWaiting: batched((ids) => read.waiting.ofTasks(ids)),
     taskAttemptCounts: batched((ids) => read.tasks.attemptCounts(ids)),
     delayedTask: batched((ids) => read.tasks.delayed(ids)),
+    taskRetryFacts: batched((ids) => read.tasks.retryFacts(ids)),
     taskDeadLetter: batched((ids) => read.deadLetters.ofTasks(ids)),
     taskAttempts: batchedPages((ids, page) => read.attempts.ofTasks(ids, page)),
     taskDependencies: batchedPages((ids, page) => read.tasks.dependenciesOf(ids, page)),

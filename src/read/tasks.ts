@@ -2,11 +2,13 @@ import type { Database } from '../db/pool.ts';
 import { isDelayedRowOf, memberOf } from '../db/task-rows.ts';
 import type { ErrorKind } from '../domain/retry-policy.ts';
 import { defaultRetryPolicy } from '../domain/retry-policy.ts';
+import type { RetryFacts } from '../domain/retry-refusal.ts';
 import { isTerminal, type TaskStatus } from '../domain/status.ts';
 import { ReadError } from './errors.ts';
 import { type ListDefinition, readChildLists, readList, readTraceList } from './list.ts';
 import type { Page, PageArgs } from './page.ts';
 import { readById, readRows } from './query.ts';
+import { retryFactsSql } from './retry-facts.sql.ts';
 import { runsOfCorrelation } from './run-filter.ts';
 import { addTaskFilter, type TaskFilter, taskStatus, tasksFrom, tasksInOrder } from './task-filter.ts';
 import { tasksOfPage } from './tasks-of-page.ts';
@@ -172,6 +174,11 @@ export class TaskQuestions {
   /** Those that wait for a time: scheduled, or backing off. */
   delayed(ids: readonly string[]): Promise<Map<string, { id: string }>> {
     return readById(this.#db, 'delayed-tasks', delayedSql, ids);
+  }
+
+  /** What decides whether they can be retried, of failed and cancelled ones. */
+  retryFacts(ids: readonly string[]): Promise<Map<string, RetryFacts & { id: string }>> {
+    return readById(this.#db, "retry-facts", retryFactsSql, ids);
   }
 
   /** The job's own task of each run and step; keys are run id, space, step. */

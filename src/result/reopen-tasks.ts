@@ -1,5 +1,6 @@
 import type { Queryable } from '../db/pool.ts';
 import type { IllegalState } from '../domain/problems.ts';
+import { whyNotRetried } from '../domain/retry-refusal.ts';
 import { isTerminal } from '../domain/status.ts';
 import { type LockedRun, lockRunsById } from './lock-runs.sql.ts';
 import { type RunTask, readRunTasks } from './read-run-tasks.sql.ts';
@@ -39,11 +40,7 @@ export async function reopenTasks(
     const chosen = own.filter(
       (task) => (task.state === 'FAILED' || task.state === 'CANCELLED') && !task.deleted && chooses(task),
     );
-    if (run.status === 'CANCELLING') {
-      refusals.push(
-        ...chosen.map((task) => refusal(task, 'Its run is being cancelled; retry when that is over.')),
-      );
-    } else reopened.push(...chooseReopened(own, chosen, refusals));
+    reopened.push(...chooseReopened(run, own, chosen, refusals));
   }
   await writeReopened(tx, reopened, runs, priority);
   await countReopened(tx, reopened, runs);
@@ -71,6 +68,7 @@ async function countReopened(
 
 /** Of the chosen ones those that can run again, and the steps that wait for them; why not goes to the refusals. */
 function chooseReopened(
+  run: LockedRun,
   own: readonly RunTask[],
   chosen: readonly RunTask[],
   refusals: IllegalState[],
@@ -90,7 +88,11 @@ function chooseReopened(
       waits: task.dependsOn.some((step) => open.has(step)),
     }));
     const hopeless = reopened.flatMap(({ task, waits }) => {
-      const why = waits ? null : whyHopeless(task, broken);
+      // Those that only come along wait for one that was chosen.
+      if (!candidates.has(task)) return [];
+      const { errorCode, when } = task;
+      const brokenStep = task.dependsOn.find((step) => broken.has(step)) ?? null;
+      const why = whyNotRetried({ runStatus: run.status, errorCode, when, waits, brokenStep });
       return why === null ? [] : { task, why };
     });
     if (hopeless.length === 0) return reopened;
@@ -100,15 +102,6 @@ function chooseReopened(
       refusals.push(refusal(task, why));
     }
   }
-}
-
-function whyHopeless(task: RunTask, broken: ReadonlySet<string>): string | null {
-  if (task.errorCode === 'INPUT_TEMPLATE_FAILED')
-    return 'Its input cannot be rendered for this run; launch the job anew.';
-  const step = task.dependsOn.find((name) => broken.has(name));
-  return step !== undefined && task.when === 'DEPENDENCIES_COMPLETED'
-    ? `It depends on the step ${step}, which did not complete; retry that one.`
-    : null;
 }
 
 const refusal = (task: RunTask, message: string): IllegalState => ({
