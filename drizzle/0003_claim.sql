@@ -515,6 +515,8 @@ AS $$
 DECLARE
   v_now timestamptz;
   v_limit integer := cardinality(p_attempt_ids);
+  -- Slots of the pool that a pull worker has taken.
+  v_busy integer;
   v_agents uuid[];
   v_throttles uuid[];
   v_throttle uuid;
@@ -539,10 +541,8 @@ BEGIN
   -- A server counts the slots of what it runs itself; those of a pull worker are counted here, one claim after another.
   IF p_claim_key IS NOT NULL AND p_pool IS NOT NULL THEN
     PERFORM pg_advisory_xact_lock(hashtextextended(p_worker::text || p_pool::text, 2));
-    v_limit := least(v_limit, (
-      SELECT o.slots_per_replica - (SELECT count(*) FROM runplane.leases l
-                                     WHERE l.worker_id = p_worker AND l.claim_key IS NOT NULL AND l.pool_id = p_pool)
-        FROM runplane.pools o WHERE o.id = p_pool));
+    SELECT count(*) INTO v_busy FROM runplane.leases l WHERE l.worker_id = p_worker AND l.claim_key IS NOT NULL AND l.pool_id = p_pool;
+    v_limit := least(v_limit, (SELECT o.slots_per_replica - v_busy FROM runplane.pools o WHERE o.id = p_pool));
     IF v_limit <= 0 THEN RETURN; END IF;
   END IF;
 
@@ -579,6 +579,12 @@ BEGIN
   END LOOP;
   IF v_is_partial THEN
     SELECT array_agg(DISTINCT x.throttle_id) INTO v_throttles FROM runplane.agent_throttles x WHERE x.agent_id = ANY (v_agents);
+  END IF;
+
+  -- Who gives the pool fewer slots locks its agents too, and may have done so while this claim waited for them.
+  IF v_busy IS NOT NULL THEN
+    v_limit := least(v_limit, (SELECT o.slots_per_replica - v_busy FROM runplane.pools o WHERE o.id = p_pool));
+    IF v_limit <= 0 THEN RETURN; END IF;
   END IF;
 
   -- Before this claim writes what its lanes are at, which nobody else sees yet.

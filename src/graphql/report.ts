@@ -34,9 +34,12 @@ const ExecutionErrorInput = builder.inputType('ExecutionErrorInput', {
     }),
     retryAfterSeconds: t.float({
       description:
-        'With RATE_LIMITED, PROVIDER_DOWN and QUOTA_EXHAUSTED the throttles are held back so long; else this task alone waits.',
+        'With RATE_LIMITED, PROVIDER_DOWN and QUOTA_EXHAUSTED the throttles are held back so long (default 30); else this task alone waits.',
     }),
-    throttle: t.string({ description: "The throttle to hold back; absent is all of the agent's." }),
+    throttle: t.string({
+      description:
+        "The throttle to hold back, with the kinds that do; absent, or a name that is none of the agent's throttles, is all of them.",
+    }),
   }),
 });
 

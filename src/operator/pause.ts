@@ -3,11 +3,14 @@ import { isInvalidInput, notFound, parsed } from '../domain/problems.ts';
 import { parseName } from '../domain/text.ts';
 import { appendAudit } from './audit.ts';
 import { parseOptionalText } from './parse-fields.ts';
-import { lockByName, readRow } from './rows.ts';
+import { lockByName, lockClaims, readRow } from './rows.ts';
 import type { SaveContext } from './save.ts';
 import type { Actor, PauseInput, SaveOutcome } from './types.ts';
 
-/** Pauses or resumes: nothing of a paused queue or agent is claimed, what runs goes on. */
+/**
+ * Pauses or resumes: nothing of a paused queue or agent is claimed once this is committed, what runs goes on. Claims lock
+ * the agent's row themselves.
+ */
 export async function setPaused<Kind extends string>(
   context: SaveContext,
   noun: 'queue' | 'agent',
@@ -24,6 +27,7 @@ export async function setPaused<Kind extends string>(
   const { name, reason } = request;
   const table = `runplane.${noun}s`;
   const outcome = await transaction(context.db, async (tx) => {
+    if (noun === 'queue') await lockClaims(tx, noun, name);
     const stored = await lockByName(tx, noun, name);
     if (!stored) return null;
     const before = await readRow<{ paused: boolean }>(

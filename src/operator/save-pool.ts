@@ -1,7 +1,7 @@
 import { limits } from '../domain/limits.ts';
 import { parseInteger } from '../domain/scalars.ts';
 import { parseEach } from './parse-fields.ts';
-import { readRow } from './rows.ts';
+import { lockClaims, readRow } from './rows.ts';
 import type { ObjectKind } from './save.ts';
 import type { SavePoolInput } from './types.ts';
 
@@ -24,5 +24,6 @@ export const poolKind: ObjectKind<SavePoolInput, PoolSpec> = {
       'select slots_per_replica as "slotsPerReplica", elastic from runplane.pools where id = $1',
       id,
     ),
+  lockFirst: (tx, name) => lockClaims(tx, 'pool', name),
   columns: (spec) => ({ slots_per_replica: spec.slotsPerReplica, elastic: spec.elastic }),
 };

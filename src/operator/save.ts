@@ -42,6 +42,8 @@ export interface ObjectKind<Input, Spec extends object> {
   /** Takes over what a spec leaves as it is. */
   keep?(spec: Spec, before: Spec | null): Spec;
   read(tx: Queryable, id: string): Promise<Spec>;
+  /** Takes what comes before the object's own row in the lock order, of what claims lock. */
+  lockFirst?(tx: Queryable, name: string): Promise<void>;
   /** The spec as columns of the kind's own table. */
   columns(spec: Spec, idOf: IdOf): Record<string, unknown>;
   /** Writes what lies in other tables; the object's own row is written, and locked, by then. */
@@ -70,7 +72,10 @@ export async function save<
 ): Promise<SaveOutcome<Kind>> {
   const request = requestOf(kind, input);
   if (isInvalidInput(request)) return request;
-  const outcome = await transaction(context.db, (tx) => saveIn(tx, kind, request, actor));
+  const outcome = await transaction(context.db, async (tx) => {
+    await kind.lockFirst?.(tx, request.name);
+    return saveIn(tx, kind, request, actor);
+  });
   if ('kind' in outcome) return outcome;
   if (outcome.changed) context.onCommit();
   const { id, name, version } = outcome;

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { newUuid } from '../../src/domain/ids.ts';
 import { claimTasks } from '../../src/scheduler/claim-tasks.ts';
 import { actor, type Operator, startOperator } from './fixture.ts';
+import { apply } from './manifest/fixture.ts';
 
 let operator: Operator;
 beforeAll(async () => {
@@ -108,6 +109,29 @@ describe('a change of limits takes its turn with claims', () => {
     const pausing = operator.configuration.pauseAgent({ name: 'parser' }, actor);
     expect(await waitsForClaim(pausing)).toMatchObject({ kind: 'SaveAgentSuccess' });
     await operator.configuration.resumeAgent({ name: 'parser' }, actor);
+  });
+
+  it('when the queue of an agent is paused', async () => {
+    await holds('agents', 'parser');
+    const pausing = operator.configuration.pauseQueue({ name: 'default' }, actor);
+    expect(await waitsForClaim(pausing)).toMatchObject({ kind: 'SaveQueueSuccess' });
+    await operator.configuration.resumeQueue({ name: 'default' }, actor);
+  });
+
+  it('when the pool of an agent gets fewer slots', async () => {
+    await holds('agents', 'parser');
+    const saving = operator.configuration.savePool({ name: 'core', slotsPerReplica: 1 }, actor);
+    expect(await waitsForClaim(saving)).toMatchObject({ kind: 'SavePoolSuccess' });
+  });
+
+  it.each([
+    ['pauses the queue', 'queues: [{ name: default, pool: core, weight: 1, sharedWeight: 3, paused: true }]'],
+    ['gives the pool fewer slots', 'pools: [{ name: core, slotsPerReplica: 2 }]'],
+  ])('when a manifest %s', async (_, manifest) => {
+    await holds('agents', 'parser');
+    const applied = apply({ services: operator.database }, manifest);
+    expect(await waitsForClaim(applied)).toMatchObject({ kind: 'Applied' });
+    await operator.configuration.resumeQueue({ name: 'default' }, actor);
   });
 });
 

@@ -66,7 +66,7 @@ export async function lockObjects(
     tx,
     [...toLock].flatMap(([noun, { names }]) => names.map((name) => ({ noun, name }))),
   );
-  const agents = await lockRows(tx, 'agent', toLock.get('agent'));
+  const agents = await lockAgents(tx, toLock);
   const throttles = toLock.get('throttle');
   await tx.query({
     text: `select from runplane.throttles t
@@ -78,12 +78,23 @@ export async function lockObjects(
   for (const noun of ['pool', 'queue', 'job', 'route'] as const) await lockRows(tx, noun, toLock.get(noun));
 }
 
-/** Answers the ids of the rows that there are. */
-async function lockRows(tx: Queryable, noun: Noun, toLock: ToLock | undefined): Promise<string[]> {
-  if (!toLock) return [];
-  const { rows } = await tx.query<{ id: string }>({
+/** Also those of queues and pools that change (see lockClaims). Answers the ids of those that change themselves. */
+async function lockAgents(tx: Queryable, toLock: ReadonlyMap<Noun, ToLock>): Promise<string[]> {
+  const { ids, names } = toLock.get('agent') ?? { ids: [], names: [] };
+  const { rows } = await tx.query<{ id: string; changes: boolean }>({
+    text: `select a.id, a.id = any($1::uuid[]) or a.name = any($2) as changes from runplane.agents a
+            where a.id = any($1::uuid[]) or a.name = any($2) or a.queue_id in (
+              select q.id from runplane.queues q where q.id = any($3::uuid[]) or q.pool_id = any($4::uuid[]))
+            order by a.id for no key update`,
+    values: [ids, names, toLock.get('queue')?.ids ?? [], toLock.get('pool')?.ids ?? []],
+  });
+  return rows.filter(({ changes }) => changes).map(({ id }) => id);
+}
+
+async function lockRows(tx: Queryable, noun: Noun, toLock: ToLock | undefined): Promise<void> {
+  if (!toLock) return;
+  await tx.query({
     text: `select id from runplane.${noun}s where id = any($1::uuid[]) or name = any($2) order by id for no key update`,
     values: [toLock.ids, toLock.names],
   });
-  return rows.map(({ id }) => id);
 }

@@ -7,7 +7,7 @@ export const ann = { name: 'ann', requestId: 'request-1' };
 
 /** Applies the text of a manifest that has the right shape. */
 export function apply(
-  plane: ControlPlane,
+  plane: { services: Pick<ControlPlane['services'], 'db'> },
   text: string,
   options: Partial<ApplyOptions> = {},
   onCommit: () => void = () => {},
