@@ -104,6 +104,7 @@ async function start(
     listenUrl: directUrl,
     installation,
     scheduler,
+    cancelGraceSeconds: config.cancelGraceSeconds,
     housekeeping: config.housekeeping.on ? config.housekeeping : null,
     handlers: allHandlers,
     authentication: config.authentication,

@@ -1,9 +1,9 @@
-import { editDistance } from './domain/edit-distance.ts';
 import { errors } from './errors.ts';
 import { type NatsConfig, readNats } from './nats-config.ts';
 import type { Setting, SettingWithDefault } from './setting.ts';
 import { isLoopback, type LogLevel, type Role, type SettingName, settings } from './settings.ts';
 import { readTelemetry, type TelemetryConfig } from './telemetry-config.ts';
+import { unknownVariables } from './unknown-variables.ts';
 
 /** How this process runs: read once, at start, and never changed. */
 export interface Config {
@@ -48,6 +48,8 @@ export interface Config {
       readonly idleInTransaction: number;
     };
   };
+  /** That a worker has to report after a cancel. */
+  readonly cancelGraceSeconds: number;
   readonly housekeeping: {
     readonly on: boolean;
     readonly thresholdSeconds: number;
@@ -157,6 +159,7 @@ export function readConfig(env: Environment = process.env): Config {
         ),
       }),
     }),
+    cancelGraceSeconds: read('RUNPLANE_CANCEL_GRACE_SECONDS', settings.RUNPLANE_CANCEL_GRACE_SECONDS),
     housekeeping: Object.freeze({
       on: read('RUNPLANE_HOUSEKEEPING', settings.RUNPLANE_HOUSEKEEPING) === 'on',
       thresholdSeconds: read(
@@ -207,21 +210,6 @@ function faultsWithoutAuthentication(host: string, env: Environment): string[] {
 
 /** An empty variable counts as absent: compose files and shells often cannot leave one out. */
 const valueOf = (env: Environment, name: SettingName): string | null => env[name]?.trim() || null;
-
-/** A misspelt variable would be a setting that is believed and does nothing. RUNPLANE_TEST_… belongs to the test suite. */
-function unknownVariables(env: Environment): string[] {
-  const known = Object.keys(settings);
-  return Object.keys(env)
-    .filter(
-      (name) => name.startsWith('RUNPLANE_') && !name.startsWith('RUNPLANE_TEST_') && !known.includes(name),
-    )
-    .map((name) => {
-      const [nearest] = known
-        .map((candidate) => ({ candidate, distance: editDistance(name, candidate) }))
-        .sort((a, b) => a.distance - b.distance);
-      return `There is no setting ${name}; the nearest is ${nearest?.candidate}.`;
-    });
-}
 
 function findRisks(config: Omit<Config, 'risks'>, env: Environment): string[] {
   const risks = config.authentication

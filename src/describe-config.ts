@@ -18,6 +18,7 @@ export function describeConfig(config: Config): string[] {
     `secret key: ${config.secretKey === null ? 'in the database' : `set (${config.secretKey.length} chars)`}`,
     `authentication: ${describeAuthentication(config.authentication)}`,
     `access: ${describeAccess(config.access)}`,
+    `grace time of a cancel: ${config.cancelGraceSeconds} s`,
     `housekeeping: ${describeHousekeeping(config.housekeeping)}`,
     `events from NATS: ${config.nats === null ? 'none' : describeNats(config.nats)}`,
     `spans: ${config.telemetry === null ? 'none' : describeTelemetry(config.telemetry)}`,

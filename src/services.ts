@@ -54,6 +54,8 @@ export interface ServicesOptions {
   installation: Installation;
   /** Runs claims for inline agents, the sweeper and the mover in this process. */
   scheduler: boolean;
+  /** That a worker has to report after a cancel; then its lease is taken. */
+  cancelGraceSeconds: number;
   /** With the scheduler: repairs what does not fit together, and deletes what is too old. Null: neither. */
   housekeeping: { thresholdSeconds: number; retentionDays: RetentionDays } | null;
   handlers: ReadonlyMap<string, InlineHandler>;
@@ -213,7 +215,13 @@ export async function startServices(options: ServicesOptions): Promise<Services>
     results,
     attemptEvents,
     configuration: createConfiguration({ db, onCommit }),
-    actions: createActions({ db, onCommit, epoch: installation.epoch, observer }),
+    actions: createActions({
+      db,
+      onCommit,
+      epoch: installation.epoch,
+      observer,
+      cancelGraceSeconds: options.cancelGraceSeconds,
+    }),
     changeLog,
     horizon,
     kept: () => ({

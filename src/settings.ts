@@ -128,6 +128,12 @@ export const settings = {
     30_000,
     'Milliseconds after which Postgres ends a session that is idle in a transaction; 0 is never.',
   ),
+  RUNPLANE_CANCEL_GRACE_SECONDS: integer(
+    1,
+    3600,
+    30,
+    'Seconds that a worker has to report after a cancel, before its lease is taken; the same on all processes.',
+  ),
   RUNPLANE_HOUSEKEEPING: choice(
     ['on', 'off'],
     'on',

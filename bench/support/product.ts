@@ -77,6 +77,7 @@ export async function startProduct(url: string, handler: InlineHandler | null): 
     listenUrl: url,
     installation: await migrate(url),
     scheduler: handler !== null,
+    cancelGraceSeconds: 30,
     housekeeping: null,
     authentication: null,
     handlers: new Map(handler ? [['noop', handler]] : []),

@@ -32,7 +32,7 @@ builder.mutationFields((t) => ({
     type: TaskActionResult,
     nullable: true,
     description:
-      'Cancels a task, protected or not: at once while it waits; while it is executed its worker is asked to stop and has 30 s. Needs OPERATE.',
+      'Cancels a task, protected or not: at once while it waits; while it is executed its worker is asked to stop and has a grace time (RUNPLANE_CANCEL_GRACE_SECONDS, 30 s by default). Needs OPERATE.',
     args: { taskId: t.arg.id(taskId), reason: t.arg.string(reason) },
     resolve: (_, args, context) =>
       onTask(context, args.taskId, (id, actor) =>

@@ -191,8 +191,7 @@ TaskRef.implement({
         if (!has(context, 'OPERATE')) return [];
         const { loaders } = context;
         const isDelayed = status === 'ENQUEUED' && (await loaders.delayedTask(id)) !== null;
-        const retry =
-          status === 'FAILED' || status === 'CANCELLED' ? await loaders.taskRetryFacts(id) : null;
+        const retry = status === 'FAILED' || status === 'CANCELLED' ? await loaders.taskRetryFacts(id) : null;
         const isRetriable = retry !== null && whyNotRetried(retry) === null;
         return taskActions({ status, cancelRequested: cancelRequestedAt !== null, isDelayed, isRetriable });
       },

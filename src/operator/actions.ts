@@ -11,7 +11,7 @@ import type { Actions } from './types.ts';
 
 /** The epoch binds the cursors that reruns give. */
 export const createActions = (
-  context: ActionsContext & { epoch: string; observer: WorkObserver | null },
+  context: ActionsContext & { epoch: string; observer: WorkObserver | null; cancelGraceSeconds: number },
 ): Actions => ({
   ...createCancels(context),
   ...createRetries(context),

@@ -18,7 +18,7 @@ import type { Actions } from './types.ts';
 
 type Cancels = Pick<Actions, 'cancelTask' | 'cancelRun' | 'cancelTasks' | 'cancelRuns'>;
 
-export const createCancels = (context: ActionsContext): Cancels => ({
+export const createCancels = (context: ActionsContext & { cancelGraceSeconds: number }): Cancels => ({
   cancelTask: (input, actor) =>
     act(context, input.reason, async (tx, reason) => {
       const task = await readTask(tx, input.taskId);
@@ -30,6 +30,7 @@ export const createCancels = (context: ActionsContext): Cancels => ({
         taskIds: [taskId],
         chooses: () => true,
         wholeRuns: false,
+        graceSeconds: context.cancelGraceSeconds,
         reason,
       });
       const taskStatus = (await readTask(tx, taskId))?.status ?? task.status;
@@ -57,6 +58,7 @@ export const createCancels = (context: ActionsContext): Cancels => ({
         runIds: [input.runId],
         chooses: (task) => task.cancellable,
         wholeRuns: true,
+        graceSeconds: context.cancelGraceSeconds,
         reason,
       });
       const runStatus = (await readRunStatus(tx, input.runId)) ?? before;
@@ -74,7 +76,14 @@ export const createCancels = (context: ActionsContext): Cancels => ({
       },
       change: async (tx, ids, reason) => {
         const runIds = await runsOfTasks(tx, ids);
-        return cancelTasks(tx, { runIds, taskIds: ids, chooses: () => true, wholeRuns: false, reason });
+        return cancelTasks(tx, {
+          runIds,
+          taskIds: ids,
+          chooses: () => true,
+          wholeRuns: false,
+          graceSeconds: context.cancelGraceSeconds,
+          reason,
+        });
       },
     }),
 
@@ -91,6 +100,7 @@ export const createCancels = (context: ActionsContext): Cancels => ({
           runIds: ids,
           chooses: (task) => task.cancellable,
           wholeRuns: true,
+          graceSeconds: context.cancelGraceSeconds,
           reason,
         });
         return ids;

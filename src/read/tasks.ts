@@ -178,7 +178,7 @@ export class TaskQuestions {
 
   /** What decides whether they can be retried, of failed and cancelled ones. */
   retryFacts(ids: readonly string[]): Promise<Map<string, RetryFacts & { id: string }>> {
-    return readById(this.#db, "retry-facts", retryFactsSql, ids);
+    return readById(this.#db, 'retry-facts', retryFactsSql, ids);
   }
 
   /** The job's own task of each run and step; keys are run id, space, step. */

@@ -13,11 +13,10 @@ export interface CancelRequest {
   chooses: (task: RunTask) => boolean;
   /** The runs as a whole are cancelled: whatever comes to be in them ends with them. */
   wholeRuns: boolean;
+  /** How long a worker has to report; then its lease is taken. */
+  graceSeconds: number;
   reason: string | null;
 }
-
-/** How long a worker has to report after a cancel; then its lease is taken. */
-const graceSeconds = 30;
 
 const markRunsSql = `
 update runplane.runs set cancel_requested_at = runplane.clock() where id = any($1) and cancel_requested_at is null and finished_at is null`;
@@ -33,7 +32,7 @@ update runplane.leases set cancel_deadline = runplane.clock() + make_interval(se
  * asked; those that were asked before are left alone.
  */
 export async function cancelTasks(tx: Queryable, request: CancelRequest): Promise<string[]> {
-  const { runIds, taskIds, chooses, wholeRuns, reason } = request;
+  const { runIds, taskIds, chooses, wholeRuns, graceSeconds, reason } = request;
   const runs = await lockRunsById(tx, runIds);
   if (wholeRuns) {
     await tx.query({ name: 'mark-runs-cancelled', text: markRunsSql, values: [runIds] });

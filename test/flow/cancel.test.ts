@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { JobStepInput } from '../../src/operator/types.ts';
+import { at, stopClock } from '../support/clock.ts';
 import { actor, ControlPlane } from '../support/control-plane.ts';
 
 let plane: ControlPlane;
@@ -83,6 +84,28 @@ describe('a run that is cancelled', () => {
     await plane.rows(`update runplane.leases set cancel_deadline = runplane.clock() - interval '1 second'`);
     expect(await plane.sweep(task as never)).toMatchObject({ taskStatus: 'CANCELLED' });
     expect(await plane.run(run)).toMatchObject({ status: 'CANCELLED' });
+  });
+
+  test('gives a worker the grace time of the settings, which heartbeats do not extend', async () => {
+    const patient = await ControlPlane.start({ database: plane.database, cancelGraceSeconds: 5 });
+    await stopClock(plane.database.db, at(0));
+    for (let n = 0; n < 4; n++) await plane.launch('one');
+    const tasks = await plane.claim(['a']);
+    const [byRun, byTask, byRuns, byTasks] = tasks.map(({ runId, taskId }) => ({ runId, taskId }));
+    const { actions } = patient.services;
+    await actions.cancelRun({ runId: byRun?.runId ?? '' }, actor);
+    await actions.cancelTask({ taskId: byTask?.taskId ?? '' }, actor);
+    await actions.cancelRuns({ filter: { ids: [byRuns?.runId ?? ''] } }, actor);
+    await actions.cancelTasks({ filter: { ids: [byTasks?.taskId ?? ''] } }, actor);
+    await stopClock(plane.database.db, at(4));
+    const beats = await plane.services.dispatch.extendLeases(tasks.map((task) => plane.credentials(task)));
+    expect(beats.map(({ state, cancelDeadline }) => ({ state, cancelDeadline }))).toEqual(
+      tasks.map(() => ({ state: 'CANCEL_REQUESTED', cancelDeadline: at(5) })),
+    );
+    for (const task of tasks) expect(await plane.sweep(task)).toEqual({ answer: 'NOTHING' });
+    await stopClock(plane.database.db, at(6));
+    for (const task of tasks) expect(await plane.sweep(task)).toMatchObject({ taskStatus: 'CANCELLED' });
+    await patient.services.stop();
   });
 
   test('keeps work that is done: its last task completing in spite of the cancel completes it', async () => {

@@ -95,7 +95,14 @@ test.each<[string, (tx: Queryable, run: string) => Promise<unknown>]>([
   ['the mover makes ready', (tx) => tx.query({ text: 'select runplane.move_due_tasks(500)' })],
   [
     'is being cancelled',
-    (tx, run) => cancelTasks(tx, { runIds: [run], chooses: () => true, wholeRuns: true, reason: null }),
+    (tx, run) =>
+      cancelTasks(tx, {
+        runIds: [run],
+        chooses: () => true,
+        wholeRuns: true,
+        graceSeconds: 30,
+        reason: null,
+      }),
   ],
 ])('a launch waits to see what becomes of a run that %s, then makes a new one', async (_, change) => {
   const { db } = plane.database;

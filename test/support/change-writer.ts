@@ -19,6 +19,7 @@ const start = async (): Promise<Services> =>
     listenUrl: url,
     installation: await migrate(url),
     scheduler: false,
+    cancelGraceSeconds: 30,
     housekeeping: null,
     authentication: null,
     handlers: new Map(),

@@ -28,6 +28,8 @@ const immediate: RetryPolicyInput = {
 export interface ControlPlaneOptions {
   /** Default false: nothing moves but by the test's own calls. */
   scheduler?: boolean;
+  /** Default 30. */
+  cancelGraceSeconds?: number;
   handlers?: Record<string, InlineHandler>;
   database?: TestDatabase;
   /** Default: directly. */
@@ -58,6 +60,7 @@ export class ControlPlane {
       signalTimes: options.signalTimes,
       installation: database.installation,
       scheduler: options.scheduler ?? false,
+      cancelGraceSeconds: options.cancelGraceSeconds ?? 30,
       housekeeping: null,
       authentication: options.authentication ?? null,
       handlers: new Map(Object.entries(options.handlers ?? {})),

@@ -19,6 +19,7 @@ const services = await startServices({
   listenUrl: url,
   installation: await migrate(url),
   scheduler: true,
+  cancelGraceSeconds: 30,
   housekeeping:
     process.argv[3] === undefined
       ? null
