@@ -186,7 +186,7 @@ TaskRef.implement({
       type: [TaskActionEnum],
       description:
         'What the caller may do now, by the scopes and by what would refuse it: RETRY is missing while the run is being ' +
-        'cancelled, when a step that it needs did not complete, and when its input cannot be rendered for this run.',
+        'cancelled, when a step that it needs did not complete, and when its input template failed for this run.',
       resolve: async ({ id, status, cancelRequestedAt }, _, context) => {
         if (!has(context, 'OPERATE')) return [];
         const { loaders } = context;

@@ -1,4 +1,5 @@
 import type { Queryable } from '../db/pool.ts';
+import type { Json } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import { operatorsLead } from '../domain/operators-lead.ts';
 import { isTerminal } from '../domain/status.ts';
@@ -10,6 +11,19 @@ export interface ReopenedTask {
   task: RunTask;
   /** For steps that are not over: BLOCKED; else it is enqueued. */
   waits: boolean;
+  /** Null: the one that it had. */
+  input: { value: Json } | null;
+}
+
+/** Which of these tasks have no input of their own. */
+export async function withoutInput(tx: Queryable, taskIds: readonly string[]): Promise<Set<string>> {
+  if (taskIds.length === 0) return new Set();
+  const { rows } = await tx.query<{ id: string }>({
+    name: 'tasks-without-input',
+    text: 'select t.id from runplane.tasks t where t.id = any($1) and t.input is null',
+    values: [taskIds],
+  });
+  return new Set(rows.map(({ id }) => id));
 }
 
 const reopenSql = `
@@ -17,12 +31,13 @@ with now as materialized (select runplane.clock() as at),
 given as materialized (
   select g.*, least($4::int, coalesce($2::int, t.priority + $5::int))::smallint as new_priority,
          coalesce((select max(a.number) from runplane.attempts a where a.task_id = g.task_id), 0) as attempts
-    from json_to_recordset($1::json) as g(task_id uuid, run_id uuid, from_status runplane.logged_status, sequence int, waits boolean)
+    from json_to_recordset($1::json) as g(task_id uuid, run_id uuid, from_status runplane.logged_status, sequence int, waits boolean, input json)
     join runplane.tasks t on t.id = g.task_id),
 runs as materialized (
   select * from json_to_recordset($3::json) as r(run_id uuid, opened int, blocked int, from_status runplane.logged_status, sequence int)),
 opened as (
   update runplane.tasks t set state = case when g.waits then 'BLOCKED' else 'OPEN' end::runplane.task_state, sequence = g.sequence,
+         input = coalesce((g.input -> 'value')::jsonb, t.input),
          priority = g.new_priority, rank = null, turn = null, attempts_forgiven = g.attempts, available_at = n.at, finished_at = null,
          cancel_requested_at = null, error_code = null, error_kind = null, error_message = null
     from given g cross join now n where t.id = g.task_id),
@@ -50,12 +65,13 @@ export async function writeReopened(
   priority: number | null,
 ): Promise<void> {
   if (reopened.length === 0) return;
-  const given = reopened.map(({ task, waits }) => ({
+  const given = reopened.map(({ task, waits, input }) => ({
     task_id: task.id,
     run_id: task.runId,
     from_status: task.state,
     sequence: task.sequence + 1,
     waits,
+    input,
   }));
   const followed = [...runs.values()].flatMap((run) => {
     const own = reopened.filter(({ task }) => task.runId === run.id);

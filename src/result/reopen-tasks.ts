@@ -1,10 +1,12 @@
 import type { Queryable } from '../db/pool.ts';
+import { groupBy } from '../domain/group-by.ts';
 import type { IllegalState } from '../domain/problems.ts';
 import { whyNotRetried } from '../domain/retry-refusal.ts';
 import { isTerminal } from '../domain/status.ts';
 import { type LockedRun, lockRunsById } from './lock-runs.sql.ts';
 import { type RunTask, readRunTasks } from './read-run-tasks.sql.ts';
-import { type ReopenedTask, writeReopened } from './reopen-tasks.sql.ts';
+import { type RenderedInput, renderInputs } from './render-inputs.ts';
+import { type ReopenedTask, withoutInput, writeReopened } from './reopen-tasks.sql.ts';
 import { isSatisfied } from './resolve-dependents.ts';
 import { addStepWaits, writeStepCounts } from './step-counts.sql.ts';
 import { StepCounts } from './step-counts.ts';
@@ -32,19 +34,65 @@ export async function reopenTasks(
   { runIds, chooses, priority }: ReopenRequest,
 ): Promise<Reopened> {
   const runs = await lockRunsById(tx, runIds);
-  const tasks = await readRunTasks(tx, runIds);
+  const tasks = groupBy(await readRunTasks(tx, runIds), (task) => task.runId);
+  const inputs = new Map<string, RenderedInput>();
   const reopened: ReopenedTask[] = [];
   const refusals: IllegalState[] = [];
-  for (const run of runs.values()) {
-    const own = tasks.filter((task) => task.runId === run.id);
-    const chosen = own.filter(
-      (task) => (task.state === 'FAILED' || task.state === 'CANCELLED') && !task.deleted && chooses(task),
+  for (let undecided = [...runs.values()]; undecided.length > 0; ) {
+    const choices = undecided.map((run) => ({
+      run,
+      ...chooseReopened(run, tasks.get(run.id) ?? [], chooses, inputs),
+    }));
+    const rendered = await renderMissing(
+      tx,
+      choices.flatMap((choice) => choice.reopened),
     );
-    reopened.push(...chooseReopened(run, own, chosen, refusals));
+    for (const [id, input] of rendered) inputs.set(id, input);
+    // Where an input cannot be rendered, others may have nothing to wait for.
+    const stands = ({ reopened: opened }: Choice): boolean =>
+      opened.every(({ task }) => !fails(inputs, task));
+    for (const choice of choices.filter(stands)) {
+      reopened.push(...choice.reopened.map((one) => withInput(one, inputs)));
+      refusals.push(...choice.refusals);
+    }
+    undecided = choices.filter((choice) => !stands(choice)).map(({ run }) => run);
   }
   await writeReopened(tx, reopened, runs, priority);
   await countReopened(tx, reopened, runs);
   return { taskIds: reopened.map(({ task }) => task.id), refusals };
+}
+
+type Inputs = ReadonlyMap<string, RenderedInput>;
+interface Choice {
+  reopened: Pick<ReopenedTask, 'task' | 'waits'>[];
+  refusals: IllegalState[];
+}
+
+function fails(inputs: Inputs, task: RunTask): boolean {
+  const rendered = inputs.get(task.id);
+  return rendered !== undefined && 'failure' in rendered;
+}
+
+function withInput(one: Choice['reopened'][number], inputs: Inputs): ReopenedTask {
+  const rendered = inputs.get(one.task.id);
+  return { ...one, input: rendered && 'input' in rendered ? rendered.input : null };
+}
+
+/** Inputs of steps that are enqueued now and never were: they were cancelled while they waited for others. */
+async function renderMissing(
+  tx: Queryable,
+  reopened: Choice['reopened'],
+): Promise<Map<string, RenderedInput>> {
+  const now = reopened.filter(({ task, waits }) => !waits && !task.spawned && task.dependsOn.length > 0);
+  const missing = await withoutInput(
+    tx,
+    now.map(({ task }) => task.id),
+  );
+  return renderInputs(
+    tx,
+    now.filter(({ task }) => missing.has(task.id)).map(({ task }) => task),
+    { freshEnds: [], spawnedEnds: new Set(), repeatsAlone: true },
+  );
 }
 
 /** In runs with spawned tasks: counts them for their steps again, and those that wait do so again. */
@@ -66,14 +114,19 @@ async function countReopened(
   );
 }
 
-/** Of the chosen ones those that can run again, and the steps that wait for them; why not goes to the refusals. */
+/** Of the chosen ones those that can run again, and the steps that wait for them; and why not the others. */
 function chooseReopened(
   run: LockedRun,
   own: readonly RunTask[],
-  chosen: readonly RunTask[],
-  refusals: IllegalState[],
-): ReopenedTask[] {
-  const candidates = new Set(chosen);
+  chooses: ReopenRequest['chooses'],
+  inputs: Inputs,
+): Choice {
+  const candidates = new Set(
+    own.filter(
+      (task) => (task.state === 'FAILED' || task.state === 'CANCELLED') && !task.deleted && chooses(task),
+    ),
+  );
+  const refusals: IllegalState[] = [];
   for (;;) {
     const again = new Set([...candidates, ...dependentsOf(candidates, own)]);
     // What is tried again is not over any more: this decides who waits for whom.
@@ -90,12 +143,12 @@ function chooseReopened(
     const hopeless = reopened.flatMap(({ task, waits }) => {
       // Those that only come along wait for one that was chosen.
       if (!candidates.has(task)) return [];
-      const { errorCode, when } = task;
+      const errorCode = fails(inputs, task) ? 'INPUT_TEMPLATE_FAILED' : task.errorCode;
       const brokenStep = task.dependsOn.find((step) => broken.has(step)) ?? null;
-      const why = whyNotRetried({ runStatus: run.status, errorCode, when, waits, brokenStep });
+      const why = whyNotRetried({ runStatus: run.status, errorCode, when: task.when, waits, brokenStep });
       return why === null ? [] : { task, why };
     });
-    if (hopeless.length === 0) return reopened;
+    if (hopeless.length === 0) return { reopened, refusals };
     // Without these, others may have nothing to wait for: decide anew.
     for (const { task, why } of hopeless) {
       candidates.delete(task);

@@ -106,6 +106,45 @@ describe('a failed task that is retried', () => {
   });
 });
 
+describe('a step that was cancelled while it waited for others', () => {
+  const template = { got: { $eval: 'steps.a.output.x' } };
+  const cancelWaiting = async (): Promise<string> => {
+    await plane.job('two', [step('a', []), step('b', ['a'], { input: template })]);
+    const run = await plane.launch('two', { config: { of: 'the run' } });
+    await plane.services.actions.cancelTask({ taskId: await taskOf(run, 'b') }, actor);
+    return run;
+  };
+  const complete = async (output: unknown) => {
+    for (const task of await plane.claim(['a'])) await plane.report(task, { status: 'COMPLETED', output });
+  };
+
+  test('gets its input when it is retried after these completed', async () => {
+    const run = await cancelWaiting();
+    await complete({ x: 7 });
+    expect(await retry(await taskOf(run, 'b'))).toMatchObject({ taskStatus: 'ENQUEUED' });
+    expect((await plane.claim(['b'])).map(({ input }) => input)).toEqual([{ got: 7 }]);
+  });
+
+  test('is not retried when its input cannot be rendered', async () => {
+    const run = await cancelWaiting();
+    await complete(null);
+    expect(await retry(await taskOf(run, 'b'))).toMatchObject({
+      kind: 'IllegalState',
+      status: 'CANCELLED',
+      message: expect.stringContaining('cannot be rendered'),
+    });
+    const other = await cancelWaiting();
+    await complete({ x: 8 });
+    expect(await plane.services.actions.retryTasks({ filter: { steps: ['b'] } }, actor)).toMatchObject({
+      matched: 2,
+      changed: 1,
+    });
+    expect((await plane.claim(['b'])).map(({ runId, input }) => [runId, input])).toEqual([
+      [other, { got: 8 }],
+    ]);
+  });
+});
+
 test('a cancelled task can be retried once its run is over', async () => {
   await plane.job('two', [step('a', []), step('b', [])]);
   const run = await plane.launch('two');

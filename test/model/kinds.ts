@@ -31,6 +31,8 @@ export interface StepKind {
   cancellable?: boolean;
   maxAttempts?: number;
   serialKey?: string;
+  /** A template that cannot be rendered. */
+  input?: object;
 }
 export interface JobKind {
   steps: StepKind[];
@@ -57,6 +59,7 @@ export const jobs = {
   batched: { steps: [{ name: 'only', agent: 'batching', serialKey: 'k' }] },
   batched_twice: { steps: twice({ agent: 'batching', serialKey: 'k' }) },
   chain: { steps: twoSteps({}, {}) },
+  chain_unrenderable: { steps: twoSteps({}, { input: { $eval: 'steps.first.output.missing.deep' } }) },
   chain_finished: { steps: twoSteps({}, { when: 'DEPENDENCIES_FINISHED' }) },
   chain_protected: { steps: twoSteps({ cancellable: false }, { when: 'DEPENDENCIES_FINISHED' }) },
 } as const satisfies Record<string, JobKind>;

@@ -77,13 +77,14 @@ export const columnOf = ({ deleted, state }: ModelTask): string => (deleted ? 'd
 /** Which row of it a retry is. */
 export function retryEvent(task: ModelTask, run: ModelRun, needed: ModelTask | undefined): string {
   if (run.status === 'CANCELLING') return 'retryTask, but its run is being cancelled';
-  const hopeless =
+  const startsNow =
     (task.state === 'failed' || task.state === 'cancelled') &&
     !task.deleted &&
-    task.step.when !== 'DEPENDENCIES_FINISHED' &&
     needed !== undefined &&
-    over.has(needed.state) &&
-    needed.state !== 'completed';
+    over.has(needed.state);
+  if (startsNow && needed.state === 'completed' && task.step.input !== undefined)
+    return 'retryTask, but its input cannot be rendered';
+  const hopeless = startsNow && task.step.when !== 'DEPENDENCIES_FINISHED' && needed.state !== 'completed';
   return hopeless ? 'retryTask, but a step that it needs did not complete' : 'retryTask';
 }
 

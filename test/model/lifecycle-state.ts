@@ -52,11 +52,18 @@ export class LifecycleState {
   }
 
   protected dependencyOver(task: ModelTask, completed: boolean): void {
-    const event = completed ? 'its dependencies complete' : 'a dependency does not complete';
+    const renders = task.step.input === undefined || task.state !== 'blocked';
+    const completes = renders
+      ? 'its dependencies complete'
+      : 'they complete, but its input cannot be rendered';
+    const event = completed ? completes : 'a dependency does not complete';
     const cell = taskTable.cell(event, columnOf(task));
     if (cell.to.length === 0) return;
     task.sequence++;
-    if (completed || task.step.when === 'DEPENDENCIES_FINISHED') {
+    if (completed && !renders) {
+      task.letter = { failCount: (task.letter?.failCount ?? 0) + 1, replayed: false };
+      this.go(task, cell);
+    } else if (completed || task.step.when === 'DEPENDENCIES_FINISHED') {
       this.go(task, cell, this.queuePlace(task, 0));
     } else {
       task.byDependency = true;

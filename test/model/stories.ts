@@ -104,6 +104,8 @@ export const storiesOfEachCell: Story[] = [
   story(['chain'], claim, report('failedForGood'), retry(1), retry(0)),
   story(['chain'], claim, report('failedForGood'), deleteTask(1), retry(0)),
   story(['chain'], cancelTask(1), claim, report('failedForGood'), retry(1)),
+  story(['chain_unrenderable'], claim, report('done'), retry(1)),
+  story(['chain_unrenderable'], cancelTask(1), claim, report('done'), retry(1)),
   story(['chain'], claim, report('done'), cancelRun()),
   story(['chain'], cancelTask(1), cancelRun()),
   story(['chain'], claim, cancelTask(), cancelRun()),
