@@ -45,7 +45,7 @@ holds as materialized (
     left join serving v on v.agent_id = a.id
     left join lateral (
       select s.name, s.not_before from runplane.agent_throttles x join states s on s.throttle_id = x.throttle_id
-       where x.agent_id = a.id and not s.open order by s.name limit 1) b on true)`;
+       where x.agent_id = a.id and not s.open order by s.not_before desc, s.name limit 1) b on true)`;
 
 /** A task as its throttles see it, in SQL. */
 interface TaskTerms {
@@ -56,11 +56,10 @@ interface TaskTerms {
 }
 
 /**
- * The first throttle that holds a task back, by the rules of the claim: no row when none does. That of its tokens it has
- * enough is not all: they may be kept for a larger task that has waited too long to be passed.
+ * The throttles of a task, each with the reason why it holds the task back, by the rules of the claim; null when it does
+ * not. That of its tokens it has enough is not all: they may be kept for a larger task that has waited too long to be passed.
  */
-export const holdingThrottle = (task: TaskTerms): string => `(
-  select k.* from (
+export const throttlesOf = (task: TaskTerms): string => `(
     select s.*, n.tokens as tokens_needed, case
              when s.tasks >= s.max_concurrent_tasks then 'CONCURRENCY_LIMIT'
              when s.request_room <= 0 then 'REQUEST_RATE'
@@ -71,20 +70,24 @@ export const holdingThrottle = (task: TaskTerms): string => `(
       left join runplane.agent_estimates e on e.agent_id = x.agent_id
      cross join lateral (select least(s.token_limit, runplane.reserved_tokens(
        runplane.expected_tokens(${task.estimatedTokens}, e), 0, e.seconds)) as tokens) n
-     where x.agent_id = ${task.agentId}) k
-   where k.reason is not null order by k.name limit 1)`;
+     where x.agent_id = ${task.agentId})`;
+
+/** The first throttle that holds a task back: no row when none does. */
+export const holdingThrottle = (task: TaskTerms): string =>
+  `(select k.* from ${throttlesOf(task)} k where k.reason is not null order by k.name limit 1)`;
 
 /** That an earlier task of its agent and serial key is not over, of a row of serial_tasks. */
 export const isBehindItsKey = (serial: string): string => `exists (
   select from runplane.serial_tasks e
    where e.agent_id = ${serial}.agent_id and e.serial_key = ${serial}.serial_key and e.rank < ${serial}.rank)`;
 
-const throttle = holdingThrottle({
+/** The task w. */
+export const waitingTask: TaskTerms = {
   agentId: 'w.agent_id',
   id: 'w.id',
   priority: 'w.priority',
   estimatedTokens: 'w.estimated_tokens',
-});
+};
 
 /** The reason of a task w that waits, beside the facts of its agent… */
 export const reasonOfTask = `
@@ -97,6 +100,6 @@ case when w.state = 'BLOCKED' then 'DEPENDENCY'
 export const reasonJoins = `
 cross join now
   join holds v on v.agent_id = w.agent_id
-  left join lateral ${throttle} k on v.stopped is null
+  left join lateral ${holdingThrottle(waitingTask)} k on v.stopped is null
   left join runplane.delayed_tasks y on ${isDelayedRowOf('y', 'w')}
   left join runplane.serial_tasks z on z.task_id = w.id and ${isBehindItsKey('z')}`;

@@ -1,5 +1,5 @@
 import { isReadyRowOf } from '../db/task-rows.ts';
-import { agentFacts, reasonJoins, reasonOfTask } from './waiting-facts.sql.ts';
+import { agentFacts, reasonJoins, reasonOfTask, throttlesOf, waitingTask } from './waiting-facts.sql.ts';
 
 /** The reasons that there can be. */
 export const waitingReasons = [
@@ -19,20 +19,37 @@ export const waitingReasons = [
 ] as const;
 export type WaitingReason = (typeof waitingReasons)[number];
 
+// When a throttle h lets the task through as far as is known: of requests, when all windows that are full have moved on.
+const opening = `
+case h.reason
+  when 'REQUEST_RATE' then (
+    select case when bool_and(m.at is not null) then max(m.at) end
+      from (values (interval '60 s', h.max_requests_per_minute), (interval '1 s', h.max_requests_per_second)) x(span, most)
+     cross join lateral (
+       select coalesce(sum(u.requests), 0) as used from runplane.throttle_use u where u.throttle_id = h.throttle_id and u.at > now.at - x.span) u
+     cross join lateral (select runplane.window_moves(h.throttle_id, now.at, x.span, 0, u.used - x.most + 1) as at) m
+     where u.used >= x.most)
+  when 'TOKEN_BUDGET' then case when h.tokens_needed > h.token_room
+    then runplane.window_moves(h.throttle_id, now.at, interval '60 s', h.tokens_needed - h.token_room, 0) end end`;
+
 /**
  * For each task that waits, why, with what the reason is made of, in one statement for any number of tasks. Tasks that
  * run or are over give no row.
+ *
+ * Where several throttles hold a task back for its reason, the one that does longest is named.
  *
  * The places are found by the keys that the task row tells: a ready one by its rank, a delayed one by its time.
  */
 export const waitingSql = `
 with w as materialized (
-  select t.id, t.run_id, t.state, t.agent_id, t.priority, t.turn, t.rank, t.serial_key, t.available_at, t.created_at, t.depends_on, t.estimated_tokens
+  select t.id, t.run_id, t.state, t.agent_id, t.priority, t.turn, t.rank, t.serial_key, t.available_at, t.created_at, t.sequence, t.depends_on, t.estimated_tokens
     from runplane.tasks t
    where t.id = any($1) and t.state in ('BLOCKED', 'OPEN') and not exists (select from runplane.leases l where l.task_id = t.id)),
 ${agentFacts('a.id in (select w.agent_id from w)')}
 select w.id, ${reasonOfTask} as reason,
-       coalesce(r.ready_at, z.since, y.since, w.created_at) as since, w.available_at as "availableAt", w.serial_key as "serialKey",
+       -- What is blocked again was reopened.
+       coalesce(r.ready_at, z.since, y.since, case when w.state = 'BLOCKED' and w.sequence > 1 then w.available_at end, w.created_at) as since,
+       w.available_at as "availableAt", w.serial_key as "serialKey",
        v.agent, v.queue, v.agent_limit as "agentLimit", v.agent_used as "agentUsed", v.stopped is not null as stopped,
        v.backoff, v.backoff_until as "backoffUntil",
        case when w.state <> 'BLOCKED' then null when u.has_spawned
@@ -40,14 +57,11 @@ select w.id, ${reasonOfTask} as reason,
                 where s.run_id = w.run_id and s.step = any(w.depends_on) and s.open > 0)
          else (select array_agg(distinct d.step order by d.step) from runplane.tasks d
                 where d.run_id = w.run_id and d.step = any(w.depends_on) and d.finished_at is null) end as "missingSteps",
-       k.name as throttle, k.max_concurrent_tasks as "taskLimit", k.tasks, k.token_limit as "tokenLimit", k.token_room as "tokenRoom",
-       k.tokens_needed as "tokensNeeded", case k.reason
-         when 'REQUEST_RATE' then greatest(
-           runplane.window_moves(k.throttle_id, now.at, '60 s', 0, k.requests - k.max_requests_per_minute + 1),
-           case when k.max_requests_per_second is not null then runplane.window_moves(k.throttle_id, now.at, '1 s', 0, 1) end)
-         when 'TOKEN_BUDGET' then case when k.tokens_needed > k.token_room
-           then runplane.window_moves(k.throttle_id, now.at, '60 s', k.tokens_needed - k.token_room, 0) end end as "throttleUntil"
+       h.name as throttle, h.max_concurrent_tasks as "taskLimit", h.tasks, h.token_limit as "tokenLimit", h.token_room as "tokenRoom",
+       h.tokens_needed as "tokensNeeded", h.until as "throttleUntil"
   from w ${reasonJoins}
+  left join lateral (
+    select h.*, ${opening} as until from ${throttlesOf(waitingTask)} h where h.reason = k.reason order by until desc, h.name limit 1) h on true
   join runplane.runs u on u.id = w.run_id
   left join runplane.ready_tasks r on ${isReadyRowOf('r', 'w')}`;
 

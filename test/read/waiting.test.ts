@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createRead, type Read } from '../../src/read/read.ts';
-import { setClockAhead } from '../support/clock.ts';
+import { at, setClockAhead, stopClock } from '../support/clock.ts';
 import { actor, ControlPlane } from '../support/control-plane.ts';
 import { waitingOf } from '../support/waiting.ts';
 
@@ -89,6 +89,46 @@ test('names the throttle that is full, and the one that its provider holds back'
   const waiting = await reasonOf(run);
   expect(waiting).toMatchObject({ reason: 'PROVIDER_BACKOFF' });
   expect(waiting?.until?.getTime()).toBeGreaterThan(Date.now() + 50_000);
+});
+
+test('of two throttles that are held back tells the one that is held back longest', async () => {
+  for (const name of ['first', 'second']) await plane.services.configuration.saveThrottle({ name }, actor);
+  await plane.agent('a', { throttles: ['first', 'second'] });
+  await plane.job('one', ['a']);
+  await stopClock(plane.database.db, at(0));
+  const run = await plane.launch('one');
+  const holdBack = (name: string, seconds: number) =>
+    plane.rows('update runplane.throttles set not_before = $1 where name = $2', [at(seconds), name]);
+  await holdBack('first', 10);
+  await holdBack('second', 500);
+  expect(await reasonOf(run)).toEqual({
+    reason: 'PROVIDER_BACKOFF',
+    detail: 'Throttle second is held back by its provider.',
+    since: at(0),
+    until: at(500),
+  });
+  await holdBack('first', 600);
+  expect(await reasonOf(run)).toMatchObject({ detail: expect.stringContaining('first'), until: at(600) });
+});
+
+test('tells since when a step waits for the ones before it, also again after a retry', async () => {
+  await stopClock(plane.database.db, at(0));
+  await plane.agent('a', { retryPolicy: { maxAttempts: 1 } });
+  await plane.job('one', ['a', { name: 'b', agent: 'a', dependsOn: ['a'] }]);
+  // That it was asked for later is no time since when it waits for a step.
+  const later = await plane.launch('one', { availableAt: at(1000) });
+  const run = await plane.launch('one');
+  const [task] = await work();
+  expect(await reasonOf(run, 'b')).toMatchObject({ reason: 'DEPENDENCY', since: at(0) });
+  if (task) await plane.report(task, { status: 'FAILED', error: { code: 'E', message: 'no' } });
+  await stopClock(plane.database.db, at(3600));
+  const taskId = await taskOf(run);
+  expect(await plane.services.actions.retryTask({ taskId }, actor)).toMatchObject({
+    kind: 'TaskActionSuccess',
+  });
+  await stopClock(plane.database.db, at(3700));
+  expect(await reasonOf(run, 'b')).toMatchObject({ reason: 'DEPENDENCY', since: at(3600) });
+  expect(await reasonOf(later, 'b')).toMatchObject({ reason: 'DEPENDENCY', since: at(0) });
 });
 
 test('tells of an earlier task of the same serial key', async () => {

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { Assignment } from '../../src/dispatch/types.ts';
+import { actor } from '../support/control-plane.ts';
 import { limitedAgent } from '../support/limited-agent.ts';
 
 const story = limitedAgent();
-const { advance, limited, ask, done, used, window, waits, claimable } = story;
+const { advance, limited, limit, ask, done, used, window, waits, claimable } = story;
 
 describe('a rate of requests', () => {
   it('a minute counts each claim for 60 seconds', async () => {
@@ -30,6 +31,55 @@ describe('a rate of requests', () => {
     expect(await claimable()).toBe(0);
     await advance(0.001);
     expect(await claimable()).toBe(2);
+  });
+
+  it('of which only that of the second is used up opens after it, though there is one of the minute too', async () => {
+    await limited({ maxRequestsPerMinute: 5, maxRequestsPerSecond: 2 });
+    for (let i = 0; i < 2; i++) await ask();
+    expect(await claimable()).toBe(2);
+    const next = await ask();
+    expect(await waits(next)).toEqual({ reason: 'REQUEST_RATE', seconds: 1 });
+    await advance(1);
+    expect(await waits(next)).toEqual({ reason: 'BEHIND_OTHERS', seconds: null });
+  });
+
+  it('of which both are used up opens after the later, and one of nothing never', async () => {
+    await limited({ maxRequestsPerMinute: 2, maxRequestsPerSecond: 1 });
+    await ask();
+    await claimable();
+    await advance(50);
+    await ask();
+    await claimable();
+    const next = await ask();
+    expect(await waits(next)).toEqual({ reason: 'REQUEST_RATE', seconds: 10 });
+    await limit({ maxRequestsPerMinute: 0, maxRequestsPerSecond: 1 });
+    expect(await waits(next)).toEqual({ reason: 'REQUEST_RATE', seconds: null });
+  });
+
+  it('that was exceeded opens when enough has left its window', async () => {
+    await limited({ maxRequestsPerSecond: 2 });
+    await ask();
+    const task = await story.claimOne();
+    await advance(0.4);
+    await done(task, used(1, { requests: 3 }));
+    const next = await ask();
+    expect(await waits(next)).toEqual({ reason: 'REQUEST_RATE', seconds: 1 });
+    await advance(0.999);
+    expect(await claimable()).toBe(0);
+    await advance(0.001);
+    expect(await claimable()).toBe(1);
+  });
+
+  it('of two throttles opens with the later', async () => {
+    await limited({ maxRequestsPerSecond: 1 });
+    await story.plane.services.configuration.saveThrottle({ name: 'key', maxRequestsPerMinute: 1 }, actor);
+    await story.plane.agent('llm', { throttles: ['api', 'key'] });
+    await ask();
+    await claimable();
+    const next = await ask();
+    expect(await waits(next)).toEqual({ reason: 'REQUEST_RATE', seconds: 60 });
+    await advance(59.9);
+    expect(await waits(next)).toEqual({ reason: 'REQUEST_RATE', seconds: 0.1 });
   });
 
   it('is corrected by the requests that were made', async () => {
