@@ -123,23 +123,44 @@ describe.each([
     expect(await kept()).toEqual(['c', 'd']);
   });
 
-  test('what fails at the very end undoes everything, and is repeated where that helps', async () => {
-    await database.db.query({
-      text: `create table late (code text);
+  test.each([
+    ['40001', '40P01', '55P03', '23503'],
+    ['55P03', '23503'],
+    // Three times, and no more.
+    ['40001', '40001', '40001', '40001'],
+    ['40P01', '40P01', '40P01', '40P01'],
+    ['55P03', '55P03', '55P03', '55P03'],
+  ])(
+    'what fails at the very end undoes everything, and is repeated where that helps: %s, %s …',
+    async (...codes) => {
+      await database.db.query({
+        text: `create table late (code text);
              create function fail() returns trigger language plpgsql as $$ begin raise exception 'late' using errcode = new.code; end $$;
              create constraint trigger late after insert on late deferrable initially deferred for each row execute function fail()`,
+      });
+      const begun: string[] = [];
+      const failing = transaction(db, async (tx) => {
+        const code = codes[begun.length] ?? 'P0001';
+        begun.push(code);
+        await tx.send(insert(code));
+        await tx.send({ text: 'insert into late values ($1)', values: [code] });
+      });
+      await expect(failing).rejects.toMatchObject({ code: codes.at(-1) });
+      expect(begun).toEqual(codes);
+      expect(await kept()).toEqual([]);
+    },
+  );
+
+  test('what succeeds the third time it is repeated is kept, once', async () => {
+    let times = 0;
+    const outcome = await transaction(db, async (tx) => {
+      times++;
+      await tx.send(insert('a'));
+      if (times <= 3)
+        await tx.query({ text: `do $$ begin raise exception 'again' using errcode = '40001'; end $$` });
+      return 'kept';
     });
-    const codes: string[] = ['40P01', '55P03', '23503'];
-    const begun: string[] = [];
-    const failing = transaction(db, async (tx) => {
-      const code = codes[begun.length] ?? '';
-      begun.push(code);
-      await tx.send(insert(code));
-      await tx.send({ text: 'insert into late values ($1)', values: [code] });
-    });
-    await expect(failing).rejects.toMatchObject({ code: '23503' });
-    expect(begun).toEqual(codes);
-    expect(await kept()).toEqual([]);
+    expect({ outcome, times, kept: await kept() }).toEqual({ outcome: 'kept', times: 4, kept: ['a'] });
   });
 
   test('when the answer to its end is lost, a transaction is not repeated: it may be kept, as it is', async () => {

@@ -5,6 +5,7 @@ import { type AddressInfo, connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import pg from 'pg';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { joinEmbeddedPostgres } from '../../src/db/embedded-postgres.ts';
 import { type Process, startProcess } from '../support/processes.ts';
@@ -92,6 +93,68 @@ test('two servers share a directory; Postgres outlives the first and a killed on
   expect(await isPostgresUp()).toBe(true);
   expect(await c.server.end('SIGINT')).toBe(0);
   expect(await isPostgresUp()).toBe(false);
+});
+
+test('lease tokens follow the secret key, a cancel its grace time, and housekeeping its switch', async () => {
+  const settings = {
+    RUNPLANE_SECRET_KEY: 'k'.repeat(32),
+    RUNPLANE_CANCEL_GRACE_SECONDS: '600',
+    RUNPLANE_HOUSEKEEPING: 'off',
+  };
+  const [a, b, stranger] = [
+    await start(settings),
+    await start(settings),
+    await start({ ...settings, RUNPLANE_SECRET_KEY: 'x'.repeat(32) }),
+  ];
+  const { claimTasks } = await gql<{
+    claimTasks: { assignments: { attemptId: string; leaseToken: string; taskId: string }[] };
+  }>(
+    a.url,
+    `mutation { saveAgent(input: { name: "a", dispatch: { pull: {} } }) { __typename }
+       saveJob(input: { name: "one", steps: [{ name: "a", agent: "a" }] }) { __typename }
+       launchRun(input: { job: "one" }) { __typename }
+       claimTasks(input: { workerId: "w", agents: ["a"], limit: 1 }) { ... on ClaimTasksSuccess { assignments { attemptId leaseToken taskId } } } }`,
+  );
+  const [task] = claimTasks.assignments;
+  if (!task) throw new Error('nothing was claimed');
+  const lease = `attemptId: "${task.attemptId}", leaseToken: "${task.leaseToken}"`;
+  const beat = async ({ url }: { url: string }) =>
+    (
+      await gql<{ extendLeases: { state: string; cancelDeadline: string | null }[] }>(
+        url,
+        `mutation { extendLeases(leases: [{ ${lease} }]) { state cancelDeadline } }`,
+      )
+    ).extendLeases[0];
+  const report = async ({ url }: { url: string }) =>
+    (
+      await gql<{ reportResult: object }>(
+        url,
+        `mutation { reportResult(input: { ${lease}, status: COMPLETED }) { __typename } }`,
+      )
+    ).reportResult;
+  expect(await beat(b)).toMatchObject({ state: 'HELD' });
+  expect(await beat(stranger)).toMatchObject({ state: 'STALE' });
+  expect(await report(stranger)).toEqual({ __typename: 'LeaseTokenInvalid' });
+
+  const { cancelTask } = await gql<{ cancelTask: { task: { cancelRequestedAt: string } } }>(
+    b.url,
+    `mutation { cancelTask(taskId: "${task.taskId}") { ... on TaskActionSuccess { task { cancelRequestedAt } } } }`,
+  );
+  const asked = await beat(a);
+  expect(asked?.state).toBe('CANCEL_REQUESTED');
+  const grace = Date.parse(asked?.cancelDeadline ?? '') - Date.parse(cancelTask.task.cancelRequestedAt);
+  expect(Math.round(grace / 60_000)).toBe(10);
+  expect(await report(b)).toEqual({ __typename: 'ReportResultSuccess' });
+
+  const postgres = await joinEmbeddedPostgres({ dataDir: directory });
+  const client = new pg.Client({ connectionString: postgres.url });
+  await client.connect();
+  const duties = async () => (await client.query('select name from runplane.duties order by name')).rows;
+  expect(await duties()).toEqual([]);
+  await start({ ...settings, RUNPLANE_HOUSEKEEPING: 'on' });
+  await expect.poll(duties, { timeout: 20_000 }).not.toEqual([]);
+  await client.end();
+  await postgres.leave();
 });
 
 test('a port in use and wrong settings are told in sentences, all at once', async () => {
