@@ -226,6 +226,69 @@ describe('a budget of tokens', () => {
   });
 });
 
+describe('what is learned', () => {
+  /** Attempts that ended, of tasks that said what they would use. */
+  const settle = (said: number | null, tokens: string, seconds: string, attempts: number) =>
+    story.plane.rows(
+      `insert into runplane.settled_attempts (attempt_id, agent_id, tokens, expected_tokens, seconds)
+       select gen_random_uuid(), a.id, ${tokens}, ${said}, ${seconds} from runplane.agents a, generate_series(1, ${attempts}) i where a.name = 'llm'`,
+    );
+  const reservedOf = async (estimatedTokens: number): Promise<number | undefined> => {
+    await story.plane.rows('select runplane.learn_estimates()');
+    await ask(estimatedTokens);
+    await claimOne();
+    return (await window())?.tokens;
+  };
+
+  it.each<[string, number | null, string, number, number]>([
+    ['99 tasks is no shortfall yet', 100, '100 + i', 99, 100],
+    ['100 tasks is the 95th percentile of it', 100, '100 + i', 100, 195],
+    ['the last 200 tasks only', 100, 'case when i <= 100 then 1 else 130 end', 300, 130],
+    ['tasks far below the truth raises estimates threefold at most', 100, '1000', 100, 300],
+    ['tasks that use less than they said lowers nothing', 100, '10', 100, 100],
+    ['tasks that said nothing is none', null, '1000', 100, 100],
+    ['tasks that said 0 is none', 0, '1000', 100, 100],
+  ])('of the shortfall of %s', async (_, said, tokens, attempts, reserved) => {
+    await limited({ maxTokensPerMinute: 1_000_000 });
+    await settle(said, tokens, '1', attempts);
+    expect(await reservedOf(100)).toBe(reserved);
+  });
+
+  it.each<[string, string, number, number]>([
+    ['an odd number', '100 * i * i', 3, 9000],
+    ['some quick and one that took hours', 'case when i = 5 then 90000 else 120 end', 5, 30_000],
+    ['mostly quick ones, within the minute', 'case when i <= 3 then 5 else 3600 end', 5, 60_000],
+  ])('of seconds is the median: %s', async (_, seconds, attempts, reserved) => {
+    await limited({ maxTokensPerMinute: 1_000_000 });
+    await settle(null, '1', seconds, attempts);
+    expect(await reservedOf(60_000)).toBe(reserved);
+  });
+});
+
+it('a task that is larger than the budget runs within two windows, though small ones keep coming', async () => {
+  await limited({ maxTokensPerMinute: 100 });
+  await ask(5);
+  await done(await claimOne(), used(5));
+  const big = await ask(1000);
+  let small = 0;
+  for (let seconds = 0; ; seconds += 2) {
+    expect(seconds).toBeLessThanOrEqual(120);
+    for (let i = 0; i < 2; i++) await ask(5);
+    const before = await window();
+    const claimed = await story.plane.claim(['llm'], 50);
+    if (claimed.some(({ runId }) => runId === big)) {
+      expect([claimed.length, before?.tokens]).toEqual([1, 0]);
+      break;
+    }
+    for (const one of claimed) await done(one, used(5));
+    small += claimed.length;
+    await advance(2);
+  }
+  // Until it was its turn.
+  expect(small).toBeGreaterThan(10);
+  expect(await claimable()).toBe(0);
+});
+
 describe('the largest numbers', () => {
   const largest = Number.MAX_SAFE_INTEGER;
   const usage = (answers: number) =>

@@ -1,6 +1,6 @@
 /**
  * A process with two claimers on a given database: each claims tasks of all or a few agents, holds them for a moment and completes
- * them, until SIGTERM. Prints "ready" when it works.
+ * them, with the tokens that their input tells, until SIGTERM. Prints "ready" when it works.
  */
 
 import { migrate } from '../../src/db/migrate.ts';
@@ -43,9 +43,11 @@ async function claimer(): Promise<void> {
       poolId: null,
     });
     if (claimed.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
-    const ends = claimed.map(({ attemptId }) =>
-      results.record({ attemptId, report: parseReport({ status: 'COMPLETED' }, attemptId) }),
-    );
+    const ends = claimed.map(({ attemptId, input }) => {
+      const { tokens } = (input ?? {}) as { tokens?: number };
+      const usage = tokens === undefined ? [] : [{ outputTokens: tokens }];
+      return results.record({ attemptId, report: parseReport({ status: 'COMPLETED', usage }, attemptId) });
+    });
     for (const ended of await Promise.all(ends))
       if (ended.answer !== 'APPLIED') throw new Error(JSON.stringify(ended));
   }

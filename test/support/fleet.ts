@@ -33,6 +33,8 @@ export class Fleet {
               DATABASE_URL: databaseUrl,
               RUNPLANE_PORT: String(port),
               LOG_LEVEL: 'error',
+              // It would repair what was lost, so that nobody sees that it was.
+              RUNPLANE_HOUSEKEEPING: 'off',
             }),
       ),
       () => startProcess('test/support/replica.ts', [databaseUrl], /ready/),

@@ -2,7 +2,16 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 
 /** The tests of the product on a database. */
-const onDatabase = ['test/flow', 'test/changelog', 'test/dispatch', 'test/operator', 'test/read'];
+const onDatabase = [
+  'test/flow',
+  'test/changelog',
+  'test/dispatch',
+  'test/operator',
+  'test/read',
+  'test/scheduler',
+  'test/model',
+  'test/housekeeping',
+];
 
 /** Tests, run in another environment. Answers the exit code and what was printed. */
 export async function runSuite(
