@@ -118,20 +118,15 @@ test('lease tokens follow the secret key, a cancel its grace time, and housekeep
   const [task] = claimTasks.assignments;
   if (!task) throw new Error('nothing was claimed');
   const lease = `attemptId: "${task.attemptId}", leaseToken: "${task.leaseToken}"`;
-  const beat = async ({ url }: { url: string }) =>
-    (
-      await gql<{ extendLeases: { state: string; cancelDeadline: string | null }[] }>(
-        url,
-        `mutation { extendLeases(leases: [{ ${lease} }]) { state cancelDeadline } }`,
-      )
-    ).extendLeases[0];
-  const report = async ({ url }: { url: string }) =>
-    (
-      await gql<{ reportResult: object }>(
-        url,
-        `mutation { reportResult(input: { ${lease}, status: COMPLETED }) { __typename } }`,
-      )
-    ).reportResult;
+  const beat = async ({ url }: { url: string }) => {
+    const mutation = `mutation { extendLeases(leases: [{ ${lease} }]) { state cancelDeadline } }`;
+    return (await gql<{ extendLeases: { state: string; cancelDeadline: string }[] }>(url, mutation))
+      .extendLeases[0];
+  };
+  const report = async ({ url }: { url: string }) => {
+    const mutation = `mutation { reportResult(input: { ${lease}, status: COMPLETED }) { __typename } }`;
+    return (await gql<{ reportResult: object }>(url, mutation)).reportResult;
+  };
   expect(await beat(b)).toMatchObject({ state: 'HELD' });
   expect(await beat(stranger)).toMatchObject({ state: 'STALE' });
   expect(await report(stranger)).toEqual({ __typename: 'LeaseTokenInvalid' });
