@@ -53,9 +53,6 @@ export async function createTemplate(server: string): Promise<void> {
   await db.close();
 }
 
-/** Not through a pooler, where it would be in a transaction. */
-export const vacuumAll = ({ url }: TestDatabase): Promise<void> => onServer(url, 'vacuum analyze');
-
 async function onServer(server: string, statement: string): Promise<void> {
   const client = new pg.Client({ connectionString: server });
   await client.connect();
