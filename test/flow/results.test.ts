@@ -227,3 +227,21 @@ test('a heartbeat that is under way when the sweep looks keeps the lease', async
   expect(await sweep).toEqual({ answer: 'NOTHING' });
   expect(await plane.report(assignment, { status: 'COMPLETED' })).toMatchObject({ outcome: 'APPLIED' });
 });
+
+test('a result makes each partition of an asset once, else one of two would be lost', async () => {
+  await plane.launch('one');
+  const attempt = await claimOne();
+  const made = (...partitions: (string | null)[]) =>
+    plane.report(attempt, {
+      status: 'COMPLETED',
+      materializations: partitions.map((partition, n) => ({ assetKey: 'text', partition, metadata: { n } })),
+    });
+  expect(await made('a', null, 'a')).toMatchObject({ kind: 'InvalidInput', field: 'materializations[2]' });
+  expect(await made(null, null)).toMatchObject({ kind: 'InvalidInput', field: 'materializations[1]' });
+  expect(await made(...Array.from({ length: 1001 }, (_, i) => `p${i}`))).toMatchObject({
+    kind: 'InvalidInput',
+    field: 'materializations',
+  });
+  expect(await made('a', null)).toMatchObject({ outcome: 'APPLIED' });
+  expect(await plane.rows('select partition from runplane.materializations order by id')).toHaveLength(2);
+});
