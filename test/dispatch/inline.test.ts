@@ -2,13 +2,18 @@ import { afterEach, expect, test } from 'vitest';
 import { HandlerError, type InlineHandler } from '../../src/dispatch/handlers.ts';
 import type { SaveAgentInput } from '../../src/operator/types.ts';
 import { actor, ControlPlane } from '../support/control-plane.ts';
+import type { TestDatabase } from '../support/database.ts';
 
 let plane: ControlPlane;
 afterEach(() => plane.stop());
 
-/** A plane with one inline agent, its job, and a way to wait for a task's status. */
-async function startWith(handler: InlineHandler, agent: Partial<SaveAgentInput> = {}): Promise<void> {
-  plane = await ControlPlane.start({ scheduler: true, handlers: { h: handler } });
+/** A plane with one inline agent and its job. */
+async function startWith(
+  handler: InlineHandler,
+  agent: Partial<SaveAgentInput> = {},
+  database?: TestDatabase,
+): Promise<void> {
+  plane = await ControlPlane.start({ scheduler: true, handlers: { h: handler }, database });
   await plane.agent('a', { dispatch: { inline: { handler: 'h' } }, leaseSeconds: 5, ...agent });
   await plane.job('one', ['a']);
 }
@@ -170,15 +175,17 @@ test('a lost lease aborts the handler, and the task is executed again', async ()
 test('no more handlers run at once than the pool has slots', async () => {
   let running = 0;
   let most = 0;
-  await startWith(async () => {
+  const { database, services } = await ControlPlane.start();
+  await services.configuration.savePool({ name: 'core', slotsPerReplica: 3 }, actor);
+  await services.configuration.saveQueue({ name: 'default', pool: 'core', sharedWeight: 0 }, actor);
+  await services.stop();
+  const handler = async () => {
     most = Math.max(most, ++running);
     await new Promise((resolve) => setTimeout(resolve, 5));
     running--;
     return {};
-  });
-  await plane.services.configuration.savePool({ name: 'core', slotsPerReplica: 3 }, actor);
-  await plane.services.configuration.saveQueue({ name: 'default', pool: 'core', sharedWeight: 0 }, actor);
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  };
+  await startWith(handler, {}, database);
   const after = await plane.services.changeLog.currentCursor();
   await plane.services.intake.launchRuns(Array.from({ length: 60 }, () => ({ job: 'one' })));
   let ended = 0;
