@@ -121,9 +121,8 @@ const invariants: Record<string, string> = {
     select a.id from runplane.agents a join runplane.scan_starts s on s.agent_id = a.id
      where exists (select from runplane.leases l where l.agent_id = a.id and l.claim_seq < s.lease_from)
         or exists (select from runplane.ready_tasks r where r.agent_id = a.id and r.priority_key = s.priority_key and (r.turn, r.rank) < (s.turn, s.rank))`,
-  'only workers that are known ask for something, and each that has a lease is known': `
-    select k.worker_id from (select worker_id from runplane.worker_asks union select worker_id from runplane.leases) k
-     where not exists (select from runplane.workers w where w.id = k.worker_id)`,
+  'nothing is asked for by a worker that is gone': `
+    select k.worker_id from runplane.worker_asks k where not exists (select from runplane.workers w where w.id = k.worker_id)`,
   'of a deleted task no payload is left': `
     select t.id from runplane.tasks t where t.deleted_at is not null and (t.input is not null or t.output is not null or t.error_message is not null
        or exists (select from runplane.dead_letters d where d.task_id = t.id)
