@@ -10,7 +10,7 @@ export const askStands = (ask: string, lastSeenAt: string): string => `(
   ${ask}.asked_at > ${lastSeenAt} - interval '60 s'
   or exists (select from runplane.leases x
               where x.worker_id = ${ask}.worker_id and x.claim_key is not null and x.pool_id is not distinct from ${ask}.pool_id
-                and (${ask}.agent_ids is null or x.agent_id = any(${ask}.agent_ids))))`;
+                and (${ask}.agent_ids is null or x.agent_id = any(${ask}.agent_ids)) offset 0))`;
 
 /** That an ask, beside its pool if it names one, is for an agent of a queue. */
 export const asksFor = (ask: string, pool: string, agent: string, queue: string): string => `(

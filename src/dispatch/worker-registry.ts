@@ -1,4 +1,5 @@
 import type { Database } from '../db/pool.ts';
+import { transactionByKey } from '../db/transaction.ts';
 import { askStands } from '../db/worker-asks.ts';
 import { digest } from '../domain/digest.ts';
 import { newUuid } from '../domain/ids.ts';
@@ -75,7 +76,7 @@ export class WorkerRegistry {
       performance.now() - (known.asks.get(ask) ?? -Infinity) < everyMs
     )
       return known.id;
-    const { rows } = await this.#db.query<{ id: string }>({
+    const save = {
       name: 'save-worker',
       text: saveSql,
       values: [
@@ -87,7 +88,8 @@ export class WorkerRegistry {
         JSON.stringify(asks.map(toRow)),
         alone,
       ],
-    });
+    };
+    const { rows } = await transactionByKey(this.#db, (tx) => tx.query<{ id: string }>(save));
     const id = rows[0]?.id ?? '';
     this.#remember(worker.workerKey, { id, description, ask });
     return id;
