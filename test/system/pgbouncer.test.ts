@@ -24,4 +24,4 @@ afterAll(async () => {
 test('everything works through pgbouncer in transaction mode, with a direct connection for LISTEN', async () => {
   const { code, output } = await runSuite({ TEST_DATABASE_URL: postgres.url, TEST_POOLER_URL: pooler.url });
   expect(code, output).toBe(0);
-}, 600_000);
+}, 1_200_000);

@@ -12,4 +12,4 @@ afterAll(() => postgres.remove());
 test('everything that works on the embedded Postgres works on Postgres 15 with repeatable read as its default', async () => {
   const { code, output } = await runSuite({ TEST_DATABASE_URL: postgres.url });
   expect(code, output).toBe(0);
-}, 600_000);
+}, 1_200_000);
