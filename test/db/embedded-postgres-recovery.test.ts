@@ -82,7 +82,7 @@ describe('a server that does not answer', () => {
     await host.killAndWait();
     const pid = serverPid(dataDir);
     signal(pid, 'SIGSTOP');
-    const server = await joinEmbeddedPostgres({ dataDir, timeoutMs: 2_000 });
+    const server = await joinEmbeddedPostgres({ dataDir, timeoutMs: 6_000 });
     expect(isAlive(pid)).toBe(false);
     expect(await query(server.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
     await server.leave();
