@@ -20,6 +20,7 @@ describe('a server that was killed', () => {
     await query(first.url, 'CREATE TABLE kept AS SELECT 42 AS answer');
     const pid = serverPid(dataDir);
     process.kill(pid, 'SIGKILL');
+    await until('it is gone', () => !isAlive(pid));
     const second = await joinEmbeddedPostgres({ dataDir });
     expect(serverPid(dataDir)).not.toBe(pid);
     expect(second.url).toBe(first.url);
