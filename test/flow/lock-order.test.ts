@@ -23,7 +23,7 @@ const keyed = { job: 'keyed', serialKey: 'k' };
 
 /** Locks the serial key of the task that is there. */
 async function holdKey(): Promise<void> {
-  await other.query('begin');
+  await other.query('begin isolation level read committed');
   await other.query(
     `select runplane.lock_serial_keys(array(select id from runplane.tasks where serial_key = 'k'))`,
   );
@@ -59,7 +59,8 @@ describe('whoever waits for a serial key holds no turn of a customer', () => {
       [failing, completing].map((assignment) => ({
         ...plane.credentials(assignment),
         ...(assignment.agent === 'keyed'
-          ? { status: 'COMPLETED' as const, output: {} }
+          ? // One by which something is made is decided with the other, in one transaction.
+            { status: 'COMPLETED' as const, materializations: [{ assetKey: 'made' }] }
           : { status: 'FAILED' as const, error: { code: 'AGAIN', kind: 'TRANSIENT' as const, message: '' } }),
       })),
     );
