@@ -163,8 +163,8 @@ $$;
 -- key, their runs are not cancelled, nothing in them waits for a step or was spawned, and either tasks remain open or no
 -- other task was ever there. Answers these, as columns; the others are left as they are.
 --
--- First the locks of the runs, under which nothing but a claim changes their tasks; then all the rest, in a statement of
--- its own, which therefore sees what the locks waited for.
+-- First the locks of the runs, under which nothing but a claim changes their tasks, and of the leases, in the order in which
+-- heartbeats lock them; then all the rest, in a statement of its own, which therefore sees what the locks waited for.
 CREATE FUNCTION runplane.complete_attempts(
   p_attempts uuid[], p_outputs jsonb[], p_digests text[], p_sanitized boolean[], p_confidences float8[], p_trace_ids text[],
   p_external_run_ids text[], p_usage json
@@ -184,6 +184,7 @@ BEGIN
         ORDER BY r.id FOR NO KEY UPDATE) x) THEN
     RETURN json_build_object('attemptId', v_attempts, 'taskId', v_tasks);
   END IF;
+  PERFORM FROM runplane.leases l WHERE l.attempt_id = ANY (p_attempts) ORDER BY l.attempt_id FOR UPDATE;
 
   WITH moment AS MATERIALIZED (
     SELECT runplane.clock() AS now, pg_current_xact_id() AS xid, pg_snapshot_xmax(pg_current_snapshot()) AS seen_before),
@@ -221,6 +222,8 @@ BEGIN
     UPDATE runplane.tasks t SET state = 'COMPLETED', output = h.output, confidence = h.confidence, sequence = h.sequence + 1, finished_at = m.now,
            error_code = NULL, error_kind = NULL, error_message = NULL
       FROM held h CROSS JOIN moment m WHERE t.id = h.task_id),
+  forgotten AS (
+    DELETE FROM runplane.task_progress p WHERE p.task_id = ANY (ARRAY(SELECT h.task_id FROM held h))),
   followed AS (
     UPDATE runplane.runs r SET open_tasks = r.open_tasks - h.closed, status = CASE WHEN h.is_over THEN 'COMPLETED' ELSE r.status END,
            sequence = r.sequence + h.is_over::integer, finished_at = CASE WHEN h.is_over THEN m.now END
@@ -235,8 +238,6 @@ BEGIN
   SELECT coalesce(array_agg(h.attempt_id), '{}'), coalesce(array_agg(h.task_id), '{}'), (SELECT count(*) FROM gone)
     INTO v_attempts, v_tasks, v_gone FROM held h;
   PERFORM runplane.must_be_equal(v_gone, cardinality(v_attempts), 'attempts that end and had a lease');
-  -- In a statement of its own: heartbeats that the leases' end waited for may have told more.
-  DELETE FROM runplane.task_progress p WHERE p.task_id = ANY (v_tasks);
 
   v_usage := (SELECT json_agg(u) FROM json_array_elements(p_usage) u WHERE (u ->> 'attempt_id')::uuid = ANY (v_attempts));
   IF v_usage IS NOT NULL THEN

@@ -2,9 +2,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Assignment } from '../../src/dispatch/types.ts';
 import { completeAttempts } from '../../src/result/complete-attempts.sql.ts';
 import { parseReport } from '../../src/result/parse-result.ts';
-import { ResultRecorder } from '../../src/result/results.ts';
 import type { ReportResultInput } from '../../src/result/types.ts';
 import { actor, ControlPlane } from '../support/control-plane.ts';
+import { decidingRecorder } from '../support/silent-observer.ts';
 
 let plane: ControlPlane;
 beforeEach(async () => {
@@ -21,21 +21,6 @@ async function completePlainly(assignments: readonly Assignment[], result = comp
   const reports = assignments.map(({ attemptId }) => parseReport(result, attemptId));
   return (await completeAttempts(plane.database.db, reports)).size;
 }
-
-/** Records what a process records in which somebody hears of everything: all results are decided one by one. */
-const decided = (): ResultRecorder =>
-  new ResultRecorder({
-    db: plane.database.db,
-    secretKey: plane.database.installation.secretKey,
-    onCommit: () => {},
-    observer: {
-      admitted: () => {},
-      claimed: () => {},
-      dispatched: () => {},
-      recorded: () => {},
-      traceparent: () => '',
-    },
-  });
 
 /** All that is stored of a run, without ids, places and times. */
 async function stored(runId: string): Promise<unknown> {
@@ -84,7 +69,7 @@ describe('what a completion leaves', () => {
       { name: 'y', agent: 'a' },
     ]);
     const outcomes: unknown[] = [];
-    for (const results of [plane.services.results, decided()]) {
+    for (const results of [plane.services.results, decidingRecorder(plane)]) {
       const runs = [await plane.launch('one'), await plane.launch('two'), await plane.launch('two')];
       const assignments = await plane.claim(['a']);
       await plane.services.dispatch.extendLeases(
@@ -143,7 +128,7 @@ describe('what is learned from a completion', () => {
     await plane.agent('a', { throttles: ['budget'] });
     await plane.job('one', ['a']);
     const learned: unknown[] = [];
-    for (const [n, results] of [plain, decided()].entries()) {
+    for (const [n, results] of [plain, decidingRecorder(plane)].entries()) {
       const run = await plane.launch('one', { estimatedTokens: 50 });
       const [one] = (await plane.claim(['a'])) as [Assignment];
       await dispatch.extendLeases([{ ...plane.credentials(one), usage: told(n) }]);

@@ -1,8 +1,9 @@
 import pg from 'pg';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Assignment } from '../../src/dispatch/types.ts';
-import { ResultRecorder } from '../../src/result/results.ts';
-import { ControlPlane } from '../support/control-plane.ts';
+import type { ResultRecorder } from '../../src/result/results.ts';
+import { actor, ControlPlane } from '../support/control-plane.ts';
+import { decidingRecorder } from '../support/silent-observer.ts';
 
 let plane: ControlPlane;
 /** A transaction that locks leases and tells progress, as heartbeats do. */
@@ -20,21 +21,6 @@ beforeEach(async () => {
   };
 });
 
-/** A process in which somebody hears of everything decides all results one by one. */
-const decided = (): ResultRecorder =>
-  new ResultRecorder({
-    db: plane.database.db,
-    secretKey: plane.database.installation.secretKey,
-    onCommit: () => {},
-    observer: {
-      admitted: () => {},
-      claimed: () => {},
-      dispatched: () => {},
-      recorded: () => {},
-      traceparent: () => '',
-    },
-  });
-
 const complete = (results: ResultRecorder, assignments: readonly Assignment[]) =>
   results.reportResults(
     assignments.map((one) => ({ ...plane.credentials(one), status: 'COMPLETED', output: 1 })),
@@ -42,7 +28,7 @@ const complete = (results: ResultRecorder, assignments: readonly Assignment[]) =
 
 describe.each([
   ['by the statement alone', () => plane.services.results],
-  ['when they are decided one by one', decided],
+  ['when they are decided one by one', () => decidingRecorder(plane)],
 ])('results that come while a heartbeat is under way, %s', (_, results) => {
   test('lock leases by their ids as heartbeats do, wherever their rows are', async () => {
     for (let i = 0; i < 2; i++) await plane.launch('one');
@@ -77,5 +63,22 @@ describe.each([
     await heartbeat.query('commit');
     expect(await completing).toMatchObject([{ outcome: 'APPLIED' }]);
     expect(await plane.rows('select from runplane.task_progress')).toEqual([]);
+  });
+
+  test('learn from the usage that it tells', async () => {
+    await plane.services.configuration.saveThrottle({ name: 'model', maxTokensPerMinute: 10_000 }, actor);
+    await plane.agent('a', { throttles: ['model'] });
+    await plane.launch('one');
+    const assignments = await plane.claim(['a']);
+    await heartbeat.query('select from runplane.leases for update');
+    const completing = complete(results(), assignments);
+    await plane.untilBlocked(1);
+    await heartbeat.query(
+      `select runplane.book_usage(json_build_array(json_build_object(
+         'attempt_id', l.attempt_id, 'inputTokens', 70, 'requests', 1))) from runplane.leases l`,
+    );
+    await heartbeat.query('commit');
+    expect(await completing).toMatchObject([{ outcome: 'APPLIED' }]);
+    expect(await plane.rows('select tokens from runplane.settled_attempts')).toEqual([{ tokens: 70 }]);
   });
 });

@@ -6,6 +6,7 @@ import { actor } from '../support/control-plane.ts';
 import { runRound } from '../support/duties.ts';
 import { expectInvariants } from '../support/invariants.ts';
 import { repaired } from '../support/repaired.ts';
+import { silentObserver } from '../support/silent-observer.ts';
 
 const story = repaired();
 const { keepHouse, changes, taskOf, complete } = story;
@@ -47,13 +48,9 @@ describe('an open task without a place', () => {
     await story.plane.rows('delete from runplane.leases');
     await setClockAhead(story.plane.database.db, '1 hour');
     const told: EndedAttempt[] = [];
-    const nothing = (): void => {};
     const { duty, lines } = story.create({
-      admitted: nothing,
-      claimed: nothing,
-      dispatched: nothing,
+      ...silentObserver,
       recorded: (attempts) => void told.push(...attempts),
-      traceparent: () => '',
     });
     await runRound(story.plane.database.db, 'repair', duty);
     const lost = { correlationId: 'c-1', number: 1, status: 'LOST' };
