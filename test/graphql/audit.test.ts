@@ -101,6 +101,6 @@ test('no entry holds a secret', async () => {
   );
   const log = JSON.stringify(await plane.rows('select * from runplane.audit_entries'));
   expect(log).toContain('"secret"');
-  for (const secret of [createApiToken.secret.split('_').at(-1), ...hashes.map(({ hash }) => hash)])
+  for (const secret of [createApiToken.secret.slice(30), ...hashes.map(({ hash }) => hash)])
     expect(log).not.toContain(secret);
 });
