@@ -29,6 +29,8 @@ export async function createFloor(url: string): Promise<void> {
        due timestamptz not null default now(), leased_until timestamptz, attempts int not null default 0,
        payload jsonb not null, output jsonb)`,
     `create index jobs_ready on jobs (priority desc, id) where state = 'ready'`,
+    // Without it nobody finds the jobs of workers that are gone.
+    `create index jobs_claimed on jobs (leased_until) where state = 'claimed'`,
   ]);
 }
 
