@@ -2,6 +2,7 @@ import { isUnavailable } from '../domain/unavailable.ts';
 
 interface Waiting<Item, Outcome> {
   item: Item;
+  size: number;
   resolve(outcome: Outcome): void;
   reject(error: unknown): void;
 }
@@ -11,8 +12,16 @@ export interface GroupCommitOptions<Item, Outcome> {
   apply(items: readonly Item[]): Promise<Outcome[]>;
   /** Items with an equal key must not share a transaction: the later one has to see the earlier one's effect. */
   keysOf(item: Item): readonly string[];
+  /** About the characters of JSON that an item holds. */
+  sizeOf(item: Item): number;
   maxItems: number;
 }
+
+/**
+ * Characters that the items of a group hold together: each is copied several times on its way, by us and by the database,
+ * and a statement has to fit into a string. An item that holds more has a group of its own.
+ */
+const maxSize = 8 * 1024 * 1024;
 
 /**
  * Lets commands that arrive together share a transaction: one fsync for all of them. While a group is being committed
@@ -30,7 +39,7 @@ export class GroupCommit<Item, Outcome> {
 
   submit(item: Item): Promise<Outcome> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ item, resolve, reject });
+      this.#waiting.push({ item, size: this.#options.sizeOf(item), resolve, reject });
       this.#running ??= this.#run();
     });
   }
@@ -51,10 +60,17 @@ export class GroupCommit<Item, Outcome> {
     const group: Waiting<Item, Outcome>[] = [];
     const later: Waiting<Item, Outcome>[] = [];
     const keys = new Set<string>();
+    let size = 0;
+    let isFull = false;
     for (const waiting of this.#waiting) {
       const own = this.#options.keysOf(waiting.item);
-      if (group.length < this.#options.maxItems && own.every((key) => !keys.has(key))) group.push(waiting);
-      else later.push(waiting);
+      // Nothing passes one that has no room.
+      isFull ||=
+        group.length === this.#options.maxItems || (group.length > 0 && size + waiting.size > maxSize);
+      if (!isFull && own.every((key) => !keys.has(key))) {
+        group.push(waiting);
+        size += waiting.size;
+      } else later.push(waiting);
       // A deferred item's keys count too: nothing may overtake it.
       for (const key of own) keys.add(key);
     }

@@ -56,6 +56,7 @@ export class Heartbeats {
     this.#group = new GroupCommit({
       maxItems: 1000,
       keysOf: ({ attemptId }) => [attemptId],
+      sizeOf: ({ checkpoint }) => JSON.stringify(checkpoint).length,
       apply: (heartbeats) => transactionByKey(db, (tx) => extend(tx, heartbeats)),
     });
   }

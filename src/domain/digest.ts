@@ -4,12 +4,15 @@ import canonicalize from 'canonicalize';
 /** SHA-256 of the canonical JSON (RFC 8785): equal for equal values, whatever the order of keys. */
 export const digest = (value: unknown): Buffer => hash('sha256', canonicalize(value) ?? '', 'buffer');
 
-/** The same, in hexadecimal, for an object that is always written with its fields in one order, which are then not sorted each time. */
-export function digestFields(fields: Readonly<Record<string, unknown>>): string {
+/**
+ * The same, in hexadecimal, for an object that is always written with its fields in one order, which are then not sorted
+ * each time; with how many characters it is of.
+ */
+export function digestFields(fields: Readonly<Record<string, unknown>>): { digest: string; size: number } {
   let text = '';
   for (const name in fields)
     text += `${name}:${isPlain(fields[name]) ? JSON.stringify(fields[name]) : canonicalize(fields[name])},`;
-  return hash('sha256', text, 'hex');
+  return { digest: hash('sha256', text, 'hex'), size: text.length };
 }
 
 const isPlain = (value: unknown): boolean =>

@@ -42,6 +42,8 @@ export function createIntake({
       const key = keyOf(admission);
       return key ? [keyName(key)] : [];
     },
+    sizeOf: (admission) =>
+      JSON.stringify('launch' in admission ? admission.launch.config : admission.event.payload).length,
     apply: async (admissions) => {
       const outcomes = await admitOnce(admissions);
       onCommit();

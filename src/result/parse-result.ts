@@ -43,6 +43,8 @@ export interface Report {
   sanitized: boolean;
   /** SHA-256 in hexadecimal. */
   digest: string;
+  /** About the characters of JSON of all that. */
+  size: number;
 }
 
 /** Checks a result; throws InvalidInputError. Text of models is repaired, everything else is refused. */
@@ -72,7 +74,7 @@ export function parseReport(
     ...content,
     attemptId,
     sanitized: output.repaired || spawn.repaired || materializations.repaired || (error?.repaired ?? false),
-    digest: digestFields({
+    ...digestFields({
       ...content,
       usage: content.usage.map((u) => ({ ...u, at: u.at?.toISOString() ?? null })),
     }),

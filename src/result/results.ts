@@ -39,6 +39,7 @@ export class ResultRecorder implements Results {
     this.#plain = new GroupCommit({
       maxItems: 500,
       keysOf: ({ attemptId }) => [attemptId],
+      sizeOf: ({ size }) => size,
       apply: async (reports) => {
         const tasks = await completeAttempts(db, reports);
         if (tasks.size > 0) onCommit();
@@ -51,6 +52,7 @@ export class ResultRecorder implements Results {
     this.#group = new GroupCommit({
       maxItems: 500,
       keysOf: (ending) => [ending.attemptId],
+      sizeOf: ({ report }) => report?.size ?? 0,
       apply: async (endings) => {
         const made = await transactionByKey(db, (tx) => recordEndings(tx, endings, heard));
         onCommit();

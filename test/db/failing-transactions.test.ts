@@ -181,6 +181,7 @@ describe.each([
           return keys.map(() => 'kept');
         }),
       keysOf: () => [],
+      sizeOf: () => 1,
       maxItems: 10,
     });
     const outcomes = await Promise.allSettled(['a', 'b', 'c'].map((key) => group.submit(key)));

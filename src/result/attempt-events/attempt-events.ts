@@ -37,6 +37,7 @@ export class AttemptEventRecorder implements AttemptEvents {
     this.#group = new GroupCommit({
       maxItems: maxAppends,
       keysOf: ({ attemptId }) => [attemptId],
+      sizeOf: ({ events }) => events.reduce((sum, { bytes }) => sum + bytes, 0),
       apply: async (appends) => {
         const outcomes = await transactionByKey(db, (tx) => append(tx, appends));
         onCommit();
