@@ -228,6 +228,7 @@ export async function startServices(options: ServicesOptions): Promise<Services>
       subscribers: reader.subscribers + eventReader.subscribers,
       longPolls: changeLog.longPolls + dispatch.longPolls,
       workStreams: workHints.streams,
+      watchers: ready.watchers,
       listeners: signal.listeners,
     }),
     apiTokens: createApiTokens({ db, onRevoked: (id) => credentials?.forget(id) }),

@@ -86,19 +86,27 @@ export function createPullDispatch(options: PullDispatchOptions): PullDispatch &
       if (clientGone?.aborted || polls.draining)
         return { kind: 'ClaimTasksSuccess', assignments: [], retryAfterSeconds: 1 };
       const work = waitForWork(ready, request.agentIds, end);
-      const startedAt = observer ? preciseNow() : 0;
-      const claimed = await claimTasks(db, request);
-      if (claimed.length > 0) {
+      try {
+        const startedAt = observer ? preciseNow() : 0;
+        const claimed = await claimTasks(db, request);
+        if (claimed.length > 0) {
+          onCommit();
+          const assignments = claimed.map((task) => assignment(secretKey, task, observer));
+          if (observer) tellClaim(observer, claimed, request.workerId, startedAt);
+          return { kind: 'ClaimTasksSuccess', assignments, retryAfterSeconds: 0 };
+        }
+        if (end.aborted) {
+          return {
+            kind: 'ClaimTasksSuccess',
+            assignments: [],
+            retryAfterSeconds: request.waitMs > 0 ? 0 : 1,
+          };
+        }
+        await work.there;
+      } finally {
+        // Also of a claim that failed: it would be woken for ever.
         work.leave();
-        onCommit();
-        const assignments = claimed.map((task) => assignment(secretKey, task, observer));
-        if (observer) tellClaim(observer, claimed, request.workerId, startedAt);
-        return { kind: 'ClaimTasksSuccess', assignments, retryAfterSeconds: 0 };
       }
-      if (end.aborted) {
-        return { kind: 'ClaimTasksSuccess', assignments: [], retryAfterSeconds: request.waitMs > 0 ? 0 : 1 };
-      }
-      await work.there;
     }
   };
 

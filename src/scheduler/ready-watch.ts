@@ -53,6 +53,10 @@ export class ReadyWatch {
     await this.#duty.stop();
   }
 
+  get watchers(): number {
+    return this.#watchers.size;
+  }
+
   /** From now on the watcher is woken when there may be work. Answers how to leave. */
   add(watcher: Watcher): () => void {
     this.#watchers.add(watcher);

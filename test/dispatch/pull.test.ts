@@ -45,6 +45,13 @@ describe('a claim', () => {
     expect(await plane.rows('select attempt_id from runplane.leases')).toEqual([]);
   });
 
+  test('that fails waits for nothing any more', async () => {
+    const before = plane.services.kept();
+    await plane.rows('alter function runplane.claim_tasks rename to claim_tasks_of_another_version');
+    await expect(claim({ agents: ['a'], waitSeconds: 20 })).rejects.toThrow('claim_tasks');
+    expect(plane.services.kept()).toEqual(before);
+  });
+
   test('that is repeated with its key gives the same leases again, one with another key does not', async () => {
     for (let i = 0; i < 4; i++) await plane.launch('a');
     const first = await claim({ agents: ['a'], limit: 2, idempotencyKey: 'k1' });
