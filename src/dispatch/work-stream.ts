@@ -73,7 +73,8 @@ export class WorkStream implements AsyncIterableIterator<WorkAvailable> {
 
   #message(agents: readonly string[]): IteratorResult<WorkAvailable> {
     if (this.#closed) return { done: true, value: undefined };
-    this.#claimable.clear();
+    // What was offered while these were looked for is told next.
+    for (const name of agents) this.#claimable.delete(name);
     this.#lastMessage = performance.now();
     return { done: false, value: { agents } };
   }
