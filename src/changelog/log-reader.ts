@@ -88,9 +88,13 @@ export class LogReader<Entry, Scope> {
     if (this.#timer) clearTimeout(this.#timer);
     this.#unsubscribe();
     for (const subscriber of this.#subscribers.keys()) this.leave(subscriber);
-    for (const { resolve } of this.#joiners)
-      resolve({ snapshot: this.#snapshot, end: endOf(this.#snapshot) });
+    for (const { resolve } of this.#joiners) resolve(this.#lastJoined);
     this.#joiners.clear();
+  }
+
+  /** What is answered to whoever cannot join any more. */
+  get #lastJoined(): Joined {
+    return { snapshot: this.#snapshot, end: endOf(this.#snapshot) };
   }
 
   get subscribers(): number {
@@ -104,9 +108,10 @@ export class LogReader<Entry, Scope> {
 
   /**
    * Joins a subscriber and answers where: what that snapshot sees is history, everything else that it is interested in
-   * will be pushed.
+   * will be pushed. Nothing is, once the reader is stopped.
    */
   join(subscriber: LiveSubscriber<Entry>, interest: Interest<Scope>): Promise<Joined> {
+    if (this.#stopped) return Promise.resolve(this.#lastJoined);
     const joined = new Promise<Joined>((resolve, reject) => {
       this.#joiners.add({ subscriber, interest, call: this.#calls + 1, resolve, reject });
     });

@@ -135,3 +135,24 @@ test('however many join and leave meanwhile, what a reading found is told, and t
   reader.stop();
   await database.drop();
 });
+
+test('who joins when the reader is stopped is answered at once, as those are who wait then', async () => {
+  const database = await createTestDatabase();
+  const reader = new LogReader<string, null>({
+    db: database.db,
+    readSince: () => new Promise(() => {}),
+    keysOf: () => [],
+    onSignal: () => () => {},
+    onError: (error) => {
+      throw error;
+    },
+  });
+  const join = () => reader.join({ push: () => {} }, { name: 'all', keys: null, scope: null });
+  const { snapshot, end } = await join();
+  const waiting = join();
+  reader.stop();
+  expect(await waiting).toEqual({ snapshot, end });
+  expect(await join()).toEqual({ snapshot, end });
+  expect(reader.subscribers).toBe(0);
+  await database.drop();
+});
