@@ -232,8 +232,11 @@ export class Subscription<Entry, Change extends Entry, Scope>
     const { end } = this.#options;
     if (end === null || this.#endBegun) return;
     this.#endBegun = true;
-    await end.begin(() => this.#wake?.());
-    if (this.#closed) end.leave();
+    try {
+      await end.begin(() => this.#wake?.());
+    } finally {
+      if (this.#closed) end.leave();
+    }
   }
 
   /** Whether something was written before the end that is not sent yet. */

@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { CursorError } from '../../src/changelog/cursor.ts';
 import type { AttemptEvent, AttemptEventsOf, Changes } from '../../src/changelog/types.ts';
@@ -198,3 +199,21 @@ async function startOf({ runId }: { runId: string }): Promise<string> {
   expect(changes).toMatchObject([{ sequence: 1 }]);
   return cursor;
 }
+
+test('a stream that is left while it begins is forgotten, also when the database fails it then', async () => {
+  const before = plane.services.kept();
+  const stream = await open({ attemptId: (await one()).attemptId });
+  const locker = new pg.Client({ connectionString: plane.database.url });
+  await locker.connect();
+  await locker.query('begin');
+  await locker.query('lock table runplane.leases in access exclusive mode');
+  const first = stream.next();
+  await stream.return?.();
+  await plane.untilBlocked(1);
+  await plane.rows(
+    `select pg_cancel_backend(pid) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+  );
+  await expect(first).rejects.toThrow('canceling statement');
+  await locker.end();
+  expect(plane.services.kept()).toEqual(before);
+});
