@@ -27,7 +27,7 @@ async function groupsOf(items: readonly Item[]): Promise<string[]> {
 }
 
 test('what arrives together goes together, as many as a group may have', async () => {
-  const items = [...'abcdefgh'].map((name) => ({ name, size: 10 }));
+  const items = Array.from('abcdefgh', (name) => ({ name, size: 10 }));
   expect(await groupsOf(items)).toEqual(['abcde', 'fgh']);
 });
 
