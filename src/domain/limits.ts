@@ -15,7 +15,13 @@ export const limits = {
   /** Entries of a list that no argument bounds, as far as the cost is concerned. */
   assumedListSize: 10,
   batch: 1000,
+  /** Objects that one action on all that a filter matches changes. */
+  bulk: 10_000,
   stepsOfJob: 100,
+  /** Assets that a step reads. */
+  assetsOfStep: 100,
+  /** Steps from the asset that a lineage is of. */
+  lineageDepth: 100,
   spawnedByResult: 1000,
   tasksOfRun: 100_000,
   /** Different steps among a task and those above it. */
@@ -30,6 +36,8 @@ export const limits = {
   labelKeyBytes: 63,
   labelValueBytes: 200,
   nameBytes: 200,
+  /** Of text for people: a description, a reason. */
+  textBytes: 8192,
   /** Agents, jobs or topics that a token is restricted to. */
   restrictions: 200,
   claim: 100,
@@ -39,6 +47,13 @@ export const limits = {
   throttlesOfAgent: 4,
   priority: { min: -1000, max: 1000 },
   maxAttempts: 1000,
+  /** 30 days. */
+  retryDelaySeconds: 2_592_000,
+  retryOverrides: 100,
+  /** 7 days; that an error asks to wait for. */
+  retryAfterSeconds: 604_800,
+  /** Requests that one entry of usage stands for. */
+  requestsOfUsage: 1_000_000,
   debounceSeconds: 86_400,
   /** 7 days. */
   debounceMaxSeconds: 604_800,

@@ -1,5 +1,6 @@
 import { type Database, planByKey, type Queryable } from '../db/pool.ts';
 import { transaction } from '../db/transaction.ts';
+import { limits } from '../domain/limits.ts';
 import { InvalidInputError, isInvalidInput, parsed } from '../domain/problems.ts';
 import { parseInteger } from '../domain/scalars.ts';
 import { Where } from '../read/where.ts';
@@ -19,8 +20,6 @@ export interface BulkAction {
   change: (tx: Queryable, ids: string[], reason: string | null) => Promise<readonly string[]>;
 }
 
-const most = 10_000;
-
 /** One action on everything that a filter matches, oldest first, in one transaction with one audit entry. */
 export async function bulk(
   { db, onCommit }: { db: Database; onCommit: () => void },
@@ -35,7 +34,7 @@ export async function bulk(
     }
     return {
       reason: parseOptionalText(input.reason, 'reason'),
-      limit: input.limit == null ? most : parseInteger(input.limit, 'limit', 1, most),
+      limit: input.limit == null ? limits.bulk : parseInteger(input.limit, 'limit', 1, limits.bulk),
     };
   });
   if (isInvalidInput(request)) return request;

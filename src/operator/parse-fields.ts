@@ -1,11 +1,11 @@
 import { checkJson, isStorable, type Json } from '../domain/json.ts';
+import { limits } from '../domain/limits.ts';
 import { collected, InvalidInputError } from '../domain/problems.ts';
 import { parseOptionalInteger } from '../domain/scalars.ts';
 import { templateFault } from './template-syntax.ts';
 
 /** The largest value of an integer column. */
 export const maxInteger = 2_147_483_647;
-const maxTextBytes = 8192;
 
 /** An object by the parsers of its fields; throws with every field that is wrong. */
 export function parseEach<Fields extends object>(
@@ -33,10 +33,10 @@ export function parseOptionalText(value: string | null | undefined, field: strin
     );
   }
   const bytes = Buffer.byteLength(value);
-  if (bytes > maxTextBytes) {
+  if (bytes > limits.textBytes) {
     throw new InvalidInputError(
       field,
-      `${field} is ${bytes} bytes long; at most ${maxTextBytes} are allowed.`,
+      `${field} is ${bytes} bytes long; at most ${limits.textBytes} are allowed.`,
     );
   }
   return value;

@@ -13,8 +13,6 @@ import type { JobStepInput } from './types.ts';
 /** A step as a user sees it: with its agent's name. */
 export type StepSpec = Omit<StepDefinition, 'agentId'> & { agent: string };
 
-const maxAssetsRead = 100;
-
 export function parseSteps(inputs: readonly JobStepInput[]): StepSpec[] {
   if (inputs.length === 0)
     throw new InvalidInputError('steps', 'steps is empty; a job has at least one step.');
@@ -42,7 +40,7 @@ const parseStep = (input: JobStepInput, at: string): StepSpec =>
     optional: () => input.optional ?? false,
     input: () => parseTemplate(input.input, `${at}.input`),
     assetKey: () => parseOptionalName(input.assetKey, `${at}.assetKey`),
-    readsAssetKeys: () => parseNames(input.readsAssetKeys, `${at}.readsAssetKeys`, maxAssetsRead),
+    readsAssetKeys: () => parseNames(input.readsAssetKeys, `${at}.readsAssetKeys`, limits.assetsOfStep),
     maxAttempts: () => parseMaxAttempts(input.maxAttempts, `${at}.maxAttempts`),
   });
 

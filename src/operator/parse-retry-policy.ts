@@ -13,10 +13,6 @@ import { parseName } from '../domain/text.ts';
 import { parseEach } from './parse-fields.ts';
 import type { RetryOverrideInput, RetryPolicyInput } from './types.ts';
 
-/** 30 days. */
-const maxDelaySeconds = 2_592_000;
-const maxOverrides = 100;
-
 /** A whole retry policy; absent fields take the default's. */
 export function parseRetryPolicy(input: RetryPolicyInput | null | undefined, field: string): RetryPolicy {
   const given = input ?? {};
@@ -25,7 +21,7 @@ export function parseRetryPolicy(input: RetryPolicyInput | null | undefined, fie
   const delays = defaultDelays[backoff];
   const initialDelaySeconds = given.initialDelaySeconds ?? delays.initialDelaySeconds;
   // A default must not cut the delay that was asked for.
-  const longest = Math.max(delays.maxDelaySeconds, Math.min(initialDelaySeconds, maxDelaySeconds));
+  const longest = Math.max(delays.maxDelaySeconds, Math.min(initialDelaySeconds, limits.retryDelaySeconds));
   return parseEach<RetryPolicy>({
     maxAttempts: () =>
       parseInteger(given.maxAttempts ?? fallback.maxAttempts, `${field}.maxAttempts`, 1, limits.maxAttempts),
@@ -37,7 +33,8 @@ export function parseRetryPolicy(input: RetryPolicyInput | null | undefined, fie
   });
 }
 
-const parseDelay = (value: number, field: string): number => parseNumber(value, field, 0, maxDelaySeconds);
+const parseDelay = (value: number, field: string): number =>
+  parseNumber(value, field, 0, limits.retryDelaySeconds);
 
 const parseOverride = (input: RetryOverrideInput, at: string): RetryOverride =>
   parseEach<RetryOverride>({
@@ -49,7 +46,7 @@ const parseOverride = (input: RetryOverrideInput, at: string): RetryOverride =>
   });
 
 function parseOverrides(inputs: readonly RetryOverrideInput[], field: string): RetryOverride[] {
-  refuseTooMany(inputs, field, maxOverrides);
+  refuseTooMany(inputs, field, limits.retryOverrides);
   const overrides = collected(inputs.map((input, i) => () => parseOverride(input, `${field}[${i}]`)));
   refuseDuplicates(
     overrides.map(({ code }) => code),

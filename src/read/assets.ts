@@ -1,4 +1,5 @@
 import type { Database } from '../db/pool.ts';
+import { limits } from '../domain/limits.ts';
 import { ReadError } from './errors.ts';
 import { type ListDefinition, readList } from './list.ts';
 import type { Page, PageArgs } from './page.ts';
@@ -19,8 +20,6 @@ export interface AssetEdge {
   /** Steps from the asset that was asked about, from 1. */
   depth: number;
 }
-
-const maxDepth = 100;
 
 const columns = 's.id, s.key, s.description';
 const byIdSql = `select ${columns} from runplane.assets s where s.id = any($1)`;
@@ -97,8 +96,8 @@ export class AssetQuestions {
 
   /** Edges up, down or both ways, nearest first. */
   async lineage(id: string, direction: LineageDirection, depth: number): Promise<AssetEdge[]> {
-    if (depth < 1 || depth > maxDepth) {
-      throw new ReadError('BAD_USER_INPUT', `depth must be from 1 to ${maxDepth}.`, 'depth');
+    if (depth < 1 || depth > limits.lineageDepth) {
+      throw new ReadError('BAD_USER_INPUT', `depth must be from 1 to ${limits.lineageDepth}.`, 'depth');
     }
     const ways = direction === 'BOTH' ? ['UPSTREAM', 'DOWNSTREAM'] : [direction];
     return readRows<AssetEdge>(this.#db, { name: 'lineage', text: lineageSql, values: [id, depth, ways] });

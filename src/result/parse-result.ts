@@ -11,9 +11,6 @@ import { parseSpawn, type SpawnedTask } from './parse-spawn.ts';
 import { type ModelUsage, parseUsage } from './parse-usage.ts';
 import type { ExecutionErrorInput, MaterializationInput, ReportResultInput } from './types.ts';
 
-/** A week. */
-const maxRetryAfterSeconds = 604_800;
-
 export interface ReportedError {
   code: string;
   message: string | null;
@@ -96,7 +93,7 @@ function parseError(input: ExecutionErrorInput | null | undefined): {
       retryAfterSeconds:
         input?.retryAfterSeconds == null
           ? null
-          : parseNumber(input.retryAfterSeconds, 'error.retryAfterSeconds', 0, maxRetryAfterSeconds),
+          : parseNumber(input.retryAfterSeconds, 'error.retryAfterSeconds', 0, limits.retryAfterSeconds),
       throttle: parseOptionalName(input?.throttle, 'error.throttle'),
     },
     repaired: repairedMessage !== message,

@@ -46,7 +46,10 @@ export function parseUsage(
       cacheWrite1hTokens: tokens('cacheWrite1hTokens'),
       outputTokens: tokens('outputTokens'),
       reasoningTokens: tokens('reasoningTokens'),
-      requests: input.requests == null ? 1 : parseInteger(input.requests, `${at}.requests`, 0, 1_000_000),
+      requests:
+        input.requests == null
+          ? 1
+          : parseInteger(input.requests, `${at}.requests`, 0, limits.requestsOfUsage),
       cost: parseDecimal(input.cost, `${at}.cost`),
       responseId: parseOptionalName(input.responseId, `${at}.responseId`),
       at: parseTime(input.at, `${at}.at`),

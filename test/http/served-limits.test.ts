@@ -1,9 +1,7 @@
 import { type GraphQLField, getNamedType, isUnionType } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { schema } from '../graphql/client.ts';
-import { openEventStream } from '../support/event-stream.ts';
 import { adminToken, bearer, type GuardedServer, startGuardedServer } from '../support/guarded-server.ts';
-import { startTestServer } from '../support/server.ts';
 
 /** What is promised of each limit, in the order of its table. */
 const promised: Record<string, number> = {
@@ -40,13 +38,11 @@ const promised: Record<string, number> = {
   jsonBytes: 1024 * 1024,
   resultJsonBytes: 8 * 1024 * 1024,
 };
-const streamsPerToken = 2;
-const requestsPerMinute = 100_000;
 
 let server: GuardedServer;
 let told: Map<string, number>;
 beforeAll(async () => {
-  server = await startGuardedServer({}, { access: { streamsPerToken, requestsPerMinute } });
+  server = await startGuardedServer();
   await server.plane.agent('a');
   await server.plane.job('one', ['a']);
   for (const name of ['t1', 't2', 't3', 't4', 't5']) await call('saveThrottle', { input: { name } });
@@ -85,6 +81,8 @@ async function call(name: string, args: object): Promise<string | null> {
   return answers.find(({ message }) => message !== undefined)?.message ?? null;
 }
 
+type Try = (n: number) => Promise<string | null>;
+
 const lease = async (): Promise<{ attemptId: string; leaseToken: string }> => {
   await server.plane.launch('one');
   const [task] = await server.plane.claim(['a'], 1);
@@ -101,9 +99,17 @@ const claim = async (input: object) => {
 const agent = (input: object) =>
   call('saveAgent', { input: { name: 'b', dispatch: { pull: {} }, ...input } });
 const queue = (input: object) => call('saveQueue', { input: { name: 'q', pool: 'core', ...input } });
+const reads = (readsAssetKeys: string[]) =>
+  call('saveJob', { input: { name: 'reader', steps: [{ name: 's', agent: 'a', readsAssetKeys }] } });
+const lineage: Try = async (depth) => {
+  await reads(['source']);
+  const query =
+    'query($depth: Int) { asset(key: "source") { lineage(depth: $depth, direction: BOTH) { depth } } }';
+  const { body } = await server.send(query, bearer(adminToken), { depth });
+  return body.errors?.[0]?.message ?? null;
+};
 const append = async (events: object[]) => call('appendAttemptEvents', { lease: await lease(), events });
 
-type Try = (n: number) => Promise<string | null>;
 const refusedAbove: [string, Try][] = [
   ['appendedEvents', (n) => append(many(n, () => ({ type: 'log' })))],
   ['eventDataBytes', (n) => append([{ type: 'log', data: json(n) }])],
@@ -136,6 +142,22 @@ const refusedAbove: [string, Try][] = [
   ],
   ['checkpointBytes', (n) => report({ usage: [{ raw: json(n) }] })],
   ['metadataBytes', (n) => report({ materializations: [{ assetKey: 'x', metadata: json(n) }] })],
+  ['lineageDepth', lineage],
+  ['textBytes', (n) => agent({ description: ofBytes(n) })],
+  ['textBytes', (n) => call('cancelRuns', { filter: { jobs: ['one'] }, dryRun: true, reason: ofBytes(n) })],
+  ['bulk', (n) => call('cancelRuns', { filter: { jobs: ['one'] }, dryRun: true, limit: n })],
+  ['assetsOfStep', (n) => reads(many(n, (i) => `asset${i}`))],
+  ['retryDelaySeconds', (n) => agent({ retryPolicy: { initialDelaySeconds: n } })],
+  ['retryDelaySeconds', (n) => agent({ retryPolicy: { maxDelaySeconds: n } })],
+  [
+    'retryOverrides',
+    (n) => agent({ retryPolicy: { overrides: many(n, (i) => ({ code: `E${i}`, retry: true })) } }),
+  ],
+  [
+    'retryAfterSeconds',
+    (n) => report({ status: 'FAILED', error: { code: 'E', message: '', retryAfterSeconds: n } }),
+  ],
+  ['requestsOfUsage', (n) => report({ usage: [{ requests: n }] })],
   ['jsonDepth', (n) => launch({ config: { deep: nested(n - 1) } })],
   ['jsonDepth', (n) => report({ output: nested(n) })],
   ['jsonNodes', (n) => launch({ config: { all: many(n - 2, () => 1) } })],
@@ -210,40 +232,5 @@ describe('each limit that is promised', () => {
       const query = 'query($id: ID!) { attempt(id: $id) { error { message } } }';
       expect((await server.as(adminToken, query, { id: attemptId })).attempt.error.message).toBe(kept);
     }
-  });
-});
-
-describe('what settings allow a token', () => {
-  test('is served as it is set', async () => {
-    expect(limit('streamsPerToken')).toBe(streamsPerToken);
-    expect(limit('requestsPerMinute')).toBe(requestsPerMinute);
-  });
-
-  test('is what is refused beyond it', async () => {
-    const { secret } = await server.token({ scopes: ['READ'] });
-    const open = () =>
-      openEventStream(server.url, 'subscription { runStatusChanged { cursor } }', bearer(secret));
-    const streams = [];
-    for (let i = 0; i < limit('streamsPerToken'); i++) streams.push(await open());
-    expect(streams.map(({ response }) => response.status)).toEqual([200, 200]);
-    const { response } = await open();
-    expect(response.status).toBe(429);
-    for (const stream of streams) stream.leave();
-  });
-
-  test('is not served where it is no limit', async () => {
-    const free = await startGuardedServer({}, { access: { requestsPerMinute: 0 } });
-    const { server: info } = await free.as(adminToken, '{ server { limits { name } } }');
-    expect(info.limits).not.toContainEqual({ name: 'requestsPerMinute' });
-    expect(info.limits).toContainEqual({ name: 'streamsPerToken' });
-    await free.stop();
-  });
-
-  test('is not served without authentication, where nobody has a token', async () => {
-    const open = await startTestServer();
-    const served = JSON.stringify(await open.post('{ server { limits { name } } }'));
-    expect(served).toContain('queryCost');
-    expect(served).not.toMatch(/streamsPerToken|requestsPerMinute/);
-    await open.stop();
   });
 });
