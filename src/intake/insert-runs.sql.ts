@@ -1,3 +1,4 @@
+import { enqueueTasks } from '../db/enqueue-tasks.sql.ts';
 import type { Queryable } from '../db/pool.ts';
 import type { RunPlan } from './plan-run.ts';
 
@@ -77,12 +78,9 @@ export async function insertRuns(tx: Queryable, plans: readonly RunPlan[]): Prom
     ],
   });
   const { startLater = [], position = '0' } = rows[0] ?? {};
-  if (startLater.length > 0) {
-    await tx.query({
-      name: 'enqueue-tasks',
-      text: 'select runplane.enqueue_tasks($1, $2, $3, $4)',
-      values: [startLater, startLater.map(() => 1), startLater.map(() => 0), []],
-    });
-  }
+  await enqueueTasks(
+    tx,
+    startLater.map((taskId) => ({ taskId, sequence: 1, attempts: 0 })),
+  );
   return BigInt(position);
 }

@@ -1,8 +1,8 @@
+import { type EnqueuedTask, enqueueTasks } from '../db/enqueue-tasks.sql.ts';
 import type { Queryable } from '../db/pool.ts';
 import { isDelayedRowOf } from '../db/task-rows.ts';
 import { limits } from '../domain/limits.ts';
 import { operatorsLead } from '../domain/operators-lead.ts';
-import { type EnqueuedTask, enqueueTasks } from './enqueue-tasks.sql.ts';
 import { type Place, takePlaces } from './take-places.sql.ts';
 
 // The delayed row is locked by its deletion: the mover makes the task ready either before, and then it is not here any

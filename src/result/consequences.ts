@@ -1,8 +1,8 @@
+import { enqueueTasks } from '../db/enqueue-tasks.sql.ts';
 import type { Queryable } from '../db/pool.ts';
 import { dependencyFailed, inputTemplateFailed } from '../domain/execution-error.ts';
 import { applyTransition } from './apply-transition.sql.ts';
 import type { SpawnedRow } from './check-spawn.ts';
-import { enqueueTasks } from './enqueue-tasks.sql.ts';
 import { followTrees } from './follow-trees.ts';
 import { leaveDeadLetters } from './leave-dead-letters.sql.ts';
 import type { LockedRun } from './lock-runs.sql.ts';

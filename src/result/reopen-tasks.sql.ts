@@ -1,9 +1,9 @@
+import { type EnqueuedTask, enqueueTasks } from '../db/enqueue-tasks.sql.ts';
 import type { Queryable } from '../db/pool.ts';
 import type { Json } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import { operatorsLead } from '../domain/operators-lead.ts';
 import { isTerminal } from '../domain/status.ts';
-import { type EnqueuedTask, enqueueTasks } from './enqueue-tasks.sql.ts';
 import type { LockedRun } from './lock-runs.sql.ts';
 import type { RunTask } from './read-run-tasks.sql.ts';
 

@@ -1,4 +1,4 @@
-import type { Queryable } from '../db/pool.ts';
+import type { Queryable } from './pool.ts';
 
 export interface EnqueuedTask {
   taskId: string;
