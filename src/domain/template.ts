@@ -36,6 +36,27 @@ function range(start: unknown, stop: unknown, step: unknown = 1): number[] {
   return Array.from({ length }, (_, i) => from + i * by);
 }
 
+export interface TemplateEvent {
+  id: string;
+  topic: string;
+  correlationId: string;
+  idempotencyKey: string | null;
+  customer: string | null;
+  labels: Record<string, string>;
+  payload: Json;
+}
+
+/** What templates see of an event. */
+export const eventContext = (event: TemplateEvent): JsonObject => ({
+  id: toPublicId('evt', event.id),
+  topic: event.topic,
+  correlationId: event.correlationId,
+  idempotencyKey: event.idempotencyKey,
+  customer: event.customer,
+  labels: event.labels,
+  payload: event.payload,
+});
+
 /** What templates see of a run. */
 export const runContext = (run: {
   id: string;

@@ -1,9 +1,8 @@
 import type { Queryable } from '../db/pool.ts';
-import { toPublicId } from '../domain/ids.ts';
 import { isJsonObject, type Json, type JsonObject } from '../domain/json.ts';
 import { InvalidInputError } from '../domain/problems.ts';
 import { parseEstimate } from '../domain/task-fields.ts';
-import { renderTemplate } from '../domain/template.ts';
+import { eventContext, renderTemplate } from '../domain/template.ts';
 import { parseLabels, parseOptionalName } from '../domain/text.ts';
 import { topicMatches } from '../domain/topic.ts';
 import type { LaunchableJob } from './job-catalog.ts';
@@ -103,15 +102,7 @@ interface TemplateContext extends Record<string, unknown> {
 }
 
 const templateContext = ({ id, correlationId, event }: StoredEvent): TemplateContext => ({
-  event: {
-    id: toPublicId('evt', id),
-    topic: event.topic,
-    correlationId,
-    idempotencyKey: event.key?.text ?? null,
-    customer: event.customer,
-    labels: event.labels,
-    payload: event.payload,
-  },
+  event: eventContext({ ...event, id, correlationId, idempotencyKey: event.key?.text ?? null }),
   payload: event.payload,
 });
 

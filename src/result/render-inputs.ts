@@ -1,9 +1,14 @@
 import type { Queryable } from '../db/pool.ts';
-import { toPublicId } from '../domain/ids.ts';
 import type { StepDefinition } from '../domain/job-definition.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
-import { type Rendered, renderTemplate, runContext } from '../domain/template.ts';
+import {
+  eventContext,
+  type Rendered,
+  renderTemplate,
+  runContext,
+  type TemplateEvent,
+} from '../domain/template.ts';
 import { BudgetSpent, TimeBudget, withinBudget } from '../domain/time-bound.ts';
 import type { RunTask } from './read-run-tasks.sql.ts';
 import { readSpawnedTasks, type SpawnedList } from './read-spawned-tasks.sql.ts';
@@ -20,15 +25,12 @@ interface RunRow {
   priority: number;
   steps: StepDefinition[];
   hasSpawned: boolean;
-  event: EventRow | null;
-}
-interface EventRow extends JsonObject {
-  uuid: string;
+  event: TemplateEvent | null;
 }
 
 const runsSql = `
 select r.id, j.name as job, r.config, r.correlation_id as "correlationId", r.customer, r.labels, r.priority, v.steps, r.has_spawned as "hasSpawned",
-       case when e.id is not null then jsonb_build_object('uuid', e.id, 'topic', e.topic, 'correlationId', e.correlation_id,
+       case when e.id is not null then jsonb_build_object('id', e.id, 'topic', e.topic, 'correlationId', e.correlation_id,
          'idempotencyKey', e.idempotency_key, 'customer', e.customer, 'labels', e.labels, 'payload', e.payload) end as event
   from runplane.runs r
   join runplane.jobs j on j.id = r.job_id
@@ -149,11 +151,7 @@ const contextOf = (
   return {
     config: run.config,
     run: runContext(run),
-    event: run.event === null ? null : eventContext(run.event),
+    event: run.event && eventContext(run.event),
     steps,
   };
 };
-
-function eventContext({ uuid, ...event }: EventRow): JsonObject {
-  return { id: toPublicId('evt', uuid), ...event };
-}
