@@ -1,5 +1,5 @@
 import type { Database } from '../db/pool.ts';
-import { defaultRetryPolicy, type RetryPolicy } from '../domain/retry-policy.ts';
+import type { RetryPolicy } from '../domain/retry-policy.ts';
 import { type ListDefinition, readList } from './list.ts';
 import type { Page, PageArgs } from './page.ts';
 import { groupRows, readById, readRows } from './query.ts';
@@ -25,7 +25,7 @@ export interface AgentRow {
 
 const columns = `
 a.id, a.name, a.description, a.dispatch_kind as "dispatchKind", a.batch_by_serial_key as "batchBySerialKey", a.handler, a.queue_id as "queueId",
-a.max_concurrent_tasks as "maxConcurrentTasks", '${JSON.stringify(defaultRetryPolicy)}'::jsonb || a.retry_policy as "retryPolicy",
+a.max_concurrent_tasks as "maxConcurrentTasks", a.retry_policy as "retryPolicy",
 a.lease_seconds as "leaseSeconds", a.timeout_seconds as "timeoutSeconds", a.default_model as "defaultModel",
 trim_scale(a.compute_cost_per_hour)::text as "computeCostPerHour", a.paused, a.version`;
 

@@ -1,7 +1,6 @@
 import type { Database } from '../db/pool.ts';
 import { isDelayedRowOf, memberOf } from '../db/task-rows.ts';
 import type { ErrorKind } from '../domain/retry-policy.ts';
-import { defaultRetryPolicy } from '../domain/retry-policy.ts';
 import type { RetryFacts } from '../domain/retry-refusal.ts';
 import { isTerminal, type TaskStatus } from '../domain/status.ts';
 import { ReadError } from './errors.ts';
@@ -73,7 +72,7 @@ t.id, t.run_id as "runId", t.step, t.agent_id as "agentId", a.queue_id as "queue
 t.serial_key as "serialKey", coalesce(t.labels, r.labels) as labels, r.customer, r.correlation_id as "correlationId", t.error_code as "errorCode",
 t.error_kind as "errorKind", t.error_message as "errorMessage", t.confidence,
 (select p.progress from runplane.task_progress p where p.task_id = t.id) as progress, t.estimated_tokens as "estimatedTokens",
-coalesce(t.max_attempts, (a.retry_policy ->> 'maxAttempts')::int, ${defaultRetryPolicy.maxAttempts}) as "maxAttempts",
+coalesce(t.max_attempts, (a.retry_policy ->> 'maxAttempts')::int) as "maxAttempts",
 t.parent_task_id as "parentTaskId", t.taken_over_from as "takenOverFrom", t.available_at as "availableAt", t.created_at as "createdAt",
 t.cancel_requested_at as "cancelRequestedAt", ${startedAt} as "startedAt",
 t.finished_at as "finishedAt"`;

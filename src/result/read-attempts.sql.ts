@@ -85,10 +85,10 @@ export async function lockLeases(tx: Queryable, attemptIds: readonly string[]): 
   await tx.query({ name: 'lock-leases', text: lockLeasesSql, values: [attemptIds], readsOnly: true });
 }
 
-type Unfinished = Pick<AttemptRow, 'cancelRequested' | 'leaseExpired' | 'timedOut' | 'attemptsForgiven'> & {
-  maxAttempts: number | null;
-  retryPolicy: Partial<RetryPolicy>;
-};
+type Unfinished = Pick<
+  AttemptRow,
+  'cancelRequested' | 'leaseExpired' | 'timedOut' | 'attemptsForgiven' | 'retryPolicy'
+> & { maxAttempts: number | null };
 type Identity = Omit<AttemptRow, keyof Unfinished | 'attempt' | 'leased' | 'reportedDigest'>;
 interface LeasedAttempt extends Identity {
   unfinished: Unfinished | null;
@@ -130,7 +130,7 @@ function attemptRow(
   leased: boolean,
   unfinished: Unfinished | null,
 ): AttemptRow {
-  const retryPolicy = unfinished ? { ...defaultRetryPolicy, ...unfinished.retryPolicy } : defaultRetryPolicy;
+  const retryPolicy = unfinished?.retryPolicy ?? defaultRetryPolicy;
   return {
     attemptId: row.attemptId,
     attempt,

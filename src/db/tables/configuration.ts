@@ -101,6 +101,7 @@ export const agents = runplane.table(
       .notNull()
       .references(() => queues.id),
     maxConcurrentTasks: integer('max_concurrent_tasks'),
+    /** A whole one: what was not given has its default. */
     retryPolicy: jsonb('retry_policy').notNull(),
     leaseSeconds: integer('lease_seconds').notNull(),
     timeoutSeconds: integer('timeout_seconds'),
