@@ -7,12 +7,10 @@ import {
   type RetryPolicy,
 } from '../domain/retry-policy.ts';
 import type { AttemptStatus, TaskState } from '../domain/status.ts';
-import type { Report, ReportedError } from './parse-result.ts';
+import type { ReportedEnd } from './parse-result.ts';
 
 /** How an attempt comes to an end: its worker says so, or the sweeper finds it. */
-export type Ending =
-  | { by: 'REPORT'; report: Pick<Report, 'status' | 'error' | 'digest'> }
-  | { by: 'SWEEPER' };
+export type Ending = { by: 'REPORT'; report: ReportedEnd & { digest: string } } | { by: 'SWEEPER' };
 
 /** What is known of an attempt and its task when a result arrives, read under the run's lock. */
 export interface AttemptState {
@@ -69,7 +67,9 @@ export function decideResult(
   if (attempt.attempt === 'RUNNING') {
     // The state is put together only where the answer depends on it: most reports say that the work is done, and that
     // wins over everything, even a cancel.
-    return report.status === 'COMPLETED' ? completed : decideCurrent(report, { ...attempt, history }, random);
+    return report.status === 'COMPLETED'
+      ? completed
+      : decideUnfinished(report, { ...attempt, history }, random);
   }
   const mayComplete =
     attempt.task === 'OPEN' && (attempt.attempt === 'LOST' || attempt.attempt === 'TIMED_OUT');
@@ -86,14 +86,12 @@ const completed: Decision = {
   task: { to: 'COMPLETED' },
 };
 
-type Reported = Extract<Ending, { by: 'REPORT' }>['report'];
+type Unfinished = Exclude<ReportedEnd, { status: 'COMPLETED' }>;
 
-function decideCurrent(report: Reported, state: AttemptState, random: number): Decision {
+function decideUnfinished(report: Unfinished, state: AttemptState, random: number): Decision {
   const end = { answer: 'APPLIED', late: false, error: null } as const;
   const cancelled = { to: 'CANCELLED' } as const;
   switch (report.status) {
-    case 'COMPLETED':
-      return completed;
     case 'CANCELLED':
       return { ...end, attempt: 'CANCELLED', counted: false, task: cancelled };
     case 'RELEASED': {
@@ -111,20 +109,12 @@ function decideCurrent(report: Reported, state: AttemptState, random: number): D
       return { ...released, task: { to: 'ENQUEUED', delaySeconds: 0, error: null } };
     }
     case 'FAILED': {
-      const { code, kind, message, retryAfterSeconds } = report.error ?? missingError;
+      const { code, kind, message, retryAfterSeconds } = report.error;
       const failed = decideFailure({ code, kind, message }, retryAfterSeconds, state, random);
       return { ...end, attempt: 'FAILED', ...failed };
     }
   }
 }
-
-const missingError: ReportedError = {
-  code: 'FAILED',
-  kind: 'TRANSIENT',
-  message: null,
-  retryAfterSeconds: null,
-  throttle: null,
-};
 
 function decideFailure(
   error: ExecutionError,

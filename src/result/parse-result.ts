@@ -5,11 +5,10 @@ import { refuseTooMany } from '../domain/names.ts';
 import { InvalidInputError } from '../domain/problems.ts';
 import type { ErrorKind } from '../domain/retry-policy.ts';
 import { parseNumber } from '../domain/scalars.ts';
-import type { ResultStatus } from '../domain/status.ts';
 import { cutBytes, parseName, parseOptionalName } from '../domain/text.ts';
 import { parseSpawn, type SpawnedTask } from './parse-spawn.ts';
 import { type ModelUsage, parseUsage } from './parse-usage.ts';
-import type { ExecutionErrorInput, MaterializationInput, ReportResultInput } from './types.ts';
+import type { MaterializationInput, ReportResultInput } from './types.ts';
 
 export interface ReportedError {
   code: string;
@@ -24,12 +23,16 @@ export interface Materialization {
   metadata: Json;
 }
 
+/** How a worker ends an attempt. */
+export type ReportedEnd =
+  | { status: 'FAILED'; error: ReportedError }
+  | { status: 'COMPLETED'; error: null }
+  | { status: 'CANCELLED' | 'RELEASED'; error: null };
+
 /** What a worker reported of an attempt, checked and repaired. */
-export interface Report {
+export type Report = ReportedEnd & {
   attemptId: string;
-  status: ResultStatus;
   output: Json;
-  error: ReportedError | null;
   usage: ModelUsage[];
   confidence: number | null;
   traceId: string | null;
@@ -42,7 +45,7 @@ export interface Report {
   digest: string;
   /** About the characters of JSON of all that. */
   size: number;
-}
+};
 
 /** Checks a result; throws InvalidInputError. Text of models is repaired, everything else is refused. */
 export function parseReport(
@@ -53,13 +56,12 @@ export function parseReport(
     repair: true,
     maxBytes: limits.resultJsonBytes,
   });
-  const error = input.status === 'FAILED' ? parseError(input.error) : null;
+  const end = parseEnd(input);
   const spawn = parseSpawn(input.spawn, input.status);
   const materializations = parseMaterializations(input.materializations ?? []);
   const content = {
-    status: input.status,
+    ...end.value,
     output: output.value,
-    error: error?.value ?? null,
     usage: parseUsage(input.usage, 'usage'),
     confidence: input.confidence == null ? null : parseNumber(input.confidence, 'confidence', 0, 1),
     traceId: parseOptionalName(input.traceId, 'traceId'),
@@ -70,7 +72,7 @@ export function parseReport(
   return {
     ...content,
     attemptId,
-    sanitized: output.repaired || spawn.repaired || materializations.repaired || (error?.repaired ?? false),
+    sanitized: output.repaired || spawn.repaired || materializations.repaired || end.repaired,
     ...digestFields({
       ...content,
       usage: content.usage.map((u) => ({ ...u, at: u.at?.toISOString() ?? null })),
@@ -79,22 +81,26 @@ export function parseReport(
 }
 
 /** A FAILED result without an error is one with the code FAILED. */
-function parseError(input: ExecutionErrorInput | null | undefined): {
-  value: ReportedError;
+function parseEnd({ status, error: input }: Pick<ReportResultInput, 'status' | 'error'>): {
+  value: ReportedEnd;
   repaired: boolean;
 } {
+  if (status !== 'FAILED') return { value: { status, error: null }, repaired: false };
   const message = input?.message ?? null;
   const repairedMessage = message === null ? null : repairText(message);
   return {
     value: {
-      code: input ? parseName(input.code, 'error.code') : 'FAILED',
-      message: repairedMessage === null ? null : cutBytes(repairedMessage, limits.errorMessageBytes),
-      kind: input?.kind ?? 'TRANSIENT',
-      retryAfterSeconds:
-        input?.retryAfterSeconds == null
-          ? null
-          : parseNumber(input.retryAfterSeconds, 'error.retryAfterSeconds', 0, limits.retryAfterSeconds),
-      throttle: parseOptionalName(input?.throttle, 'error.throttle'),
+      status,
+      error: {
+        code: input ? parseName(input.code, 'error.code') : 'FAILED',
+        message: repairedMessage === null ? null : cutBytes(repairedMessage, limits.errorMessageBytes),
+        kind: input?.kind ?? 'TRANSIENT',
+        retryAfterSeconds:
+          input?.retryAfterSeconds == null
+            ? null
+            : parseNumber(input.retryAfterSeconds, 'error.retryAfterSeconds', 0, limits.retryAfterSeconds),
+        throttle: parseOptionalName(input?.throttle, 'error.throttle'),
+      },
     },
     repaired: repairedMessage !== message,
   };
