@@ -74,7 +74,6 @@ export interface Services {
   intake: Intake;
   dispatch: PullDispatch;
   workHints: WorkHintSource;
-  inline: InlineDispatch | null;
   results: ResultRecorder;
   attemptEvents: AttemptEvents;
   configuration: Configuration;
@@ -182,7 +181,7 @@ export async function startServices(options: ServicesOptions): Promise<Services>
     });
     if (options.housekeeping) {
       const { thresholdSeconds, retentionDays } = options.housekeeping;
-      const { duty: repair } = createRepair({
+      const repair = createRepair({
         db,
         thresholdSeconds,
         onRepaired: onCommit,
@@ -211,7 +210,6 @@ export async function startServices(options: ServicesOptions): Promise<Services>
     intake,
     dispatch,
     workHints,
-    inline,
     results,
     attemptEvents,
     configuration: createConfiguration({ db, onCommit }),

@@ -42,7 +42,8 @@ export class InlineDispatch {
   readonly #options: InlineDispatchOptions;
   readonly #pools = new Map<string, InlinePool>();
   readonly #workerKey = `server-${newUuid()}`;
-  readonly #duties: Duty[];
+  readonly #refreshDuty: Duty;
+  readonly #beatDuty: Duty;
   #workerId: string | null = null;
   #unsubscribe: (() => void) | null = null;
   readonly #unwatch: (() => void)[] = [];
@@ -50,35 +51,32 @@ export class InlineDispatch {
   constructor(options: InlineDispatchOptions) {
     this.#options = options;
     const { onError } = options;
-    this.#duties = [
-      new Duty({ name: 'inline pools', minGapMs: refreshEveryMs, onError, runOnce: () => this.#refresh() }),
-      new Duty({ name: 'heartbeats', onError, runOnce: () => this.#beat() }),
-    ];
-  }
-
-  /** Pools with their slots, once they are known. */
-  get served(): ServedPool[] {
-    return [...this.#pools.values()].map((pool) => pool.served);
+    this.#refreshDuty = new Duty({
+      name: 'inline pools',
+      minGapMs: refreshEveryMs,
+      onError,
+      runOnce: () => this.#refresh(),
+    });
+    this.#beatDuty = new Duty({ name: 'heartbeats', onError, runOnce: () => this.#beat() });
   }
 
   start(): void {
-    this.#unsubscribe = this.#options.signal.onChange(() => {
-      this.#duties[0]?.wake();
-    });
-    for (const duty of this.#duties) duty.start();
+    this.#unsubscribe = this.#options.signal.onChange(() => this.#refreshDuty.wake());
+    this.#refreshDuty.start();
+    this.#beatDuty.start();
   }
 
   /** Stops claiming and hands back what is not done; handlers that ignore their signal are left after 5 s. */
   async stop(): Promise<void> {
     this.#unsubscribe?.();
-    await this.#duties[0]?.stop();
+    await this.#refreshDuty.stop();
     for (const unwatch of this.#unwatch) unwatch();
     for (const pool of this.#pools.values()) pool.stop();
     const end = performance.now() + drainMs;
     while (performance.now() < end && [...this.#pools.values()].some((pool) => pool.isBusy))
       await new Promise((resolve) => setTimeout(resolve, 10));
     await this.#options.results.drained();
-    await this.#duties[1]?.stop();
+    await this.#beatDuty.stop();
     // Without a database it is soon taken for gone all the same.
     if (this.#workerId !== null) {
       await this.#options.workers

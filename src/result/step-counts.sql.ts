@@ -84,7 +84,6 @@ export interface Member {
   runId: string;
   memberOf: string[];
   dependsOn: string[];
-  optional: boolean;
   /** As it is stored, so before what the transaction at hand makes of it. */
   blocked: boolean;
   spawned: boolean;
@@ -92,7 +91,7 @@ export interface Member {
 
 const membersSql = `
 select t.id as "taskId", t.run_id as "runId", ${memberOf('t')} as "memberOf", coalesce(t.depends_on, '{}') as "dependsOn",
-       t.optional, t.state = 'BLOCKED' as blocked, t.parent_task_id is not null as spawned
+       t.state = 'BLOCKED' as blocked, t.parent_task_id is not null as spawned
   from runplane.tasks t where t.id = any($1)`;
 
 /** What these tasks are counted for. */
