@@ -26,12 +26,6 @@ export interface RepairOptions {
   observer: WorkObserver | null;
 }
 
-export interface Repair {
-  duty: Duty;
-  /** What this process repaired since its start. */
-  repaired: Readonly<Repairs>;
-}
-
 /** A round goes through the places, then through runs, from where the round before it stopped. */
 type Walk = { over: Place; block: number } | { over: 'RUNS'; pieces: number };
 interface Position {
@@ -53,10 +47,9 @@ const firstWalk: Walk = { over: 'READY', block: 0 };
  * Finds what no other duty cares for and repairs it: runs, tasks and places that do not fit together. Nothing of that
  * should ever be; each repair is a fault to be looked for, and is logged as one.
  */
-export function createRepair(options: RepairOptions): Repair {
+export function createRepair(options: RepairOptions): Duty {
   const { db, thresholdSeconds, onError, log } = options;
-  const repaired = { ...noRepairs };
-  const duty = createSharedDuty<Position>({
+  return createSharedDuty<Position>({
     db,
     name: 'repair',
     everyMs,
@@ -67,21 +60,18 @@ export function createRepair(options: RepairOptions): Repair {
       if (walk.over === 'READY' && walk.block === 0) {
         const done = { scanStarts: await repairScanStarts(db, thresholdSeconds) };
         add(repairs, done);
-        add(repaired, done);
         if (done.scanStarts > 0) options.onRepaired();
       }
       const look = await lookAt(db, walk, afterRun, thresholdSeconds);
       for (const { runId, strays } of look.suspects) {
         const done = await repairAlone(options, runId, strays);
         add(repairs, done);
-        add(repaired, done);
       }
       if (look.next) return { position: { ...look.next, repairs }, over: false };
       if (!isNothing(repairs)) log.warn({ ...repairs }, 'housekeeping repaired what did not fit together');
       return { position: start(look.afterRun), over: true };
     },
   });
-  return { duty, repaired };
 }
 
 const start = (afterRun: string | null): Position => ({
