@@ -401,10 +401,8 @@ CREATE TABLE "runplane"."serial_tasks" (
 --> statement-breakpoint
 CREATE TABLE "runplane"."task_progress" (
 	"task_id" uuid PRIMARY KEY NOT NULL,
-	"attempt_id" uuid NOT NULL,
 	"progress" double precision,
 	"checkpoint" jsonb,
-	"updated_at" timestamp (3) with time zone NOT NULL,
 	CONSTRAINT "task_progress_range" CHECK ("runplane"."task_progress"."progress" between 0 and 1)
 );
 --> statement-breakpoint
@@ -428,7 +426,6 @@ CREATE TABLE "runplane"."attempts" (
 	"trace_id" text,
 	"error_code" text,
 	"error_kind" "runplane"."error_kind",
-	"error_retryable" boolean,
 	"error_message" text,
 	"late" boolean DEFAULT false NOT NULL,
 	"sanitized" boolean DEFAULT false NOT NULL,
@@ -513,9 +510,7 @@ CREATE TABLE "runplane"."agent_estimates" (
 	"agent_id" uuid PRIMARY KEY NOT NULL,
 	"tokens" bigint NOT NULL,
 	"shortfall" double precision NOT NULL,
-	"seconds" double precision NOT NULL,
-	"attempts" integer NOT NULL,
-	"updated_at" timestamp (3) with time zone NOT NULL
+	"seconds" double precision NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "runplane"."settled_attempts" (

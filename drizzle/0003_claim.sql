@@ -200,14 +200,14 @@ BEGIN
            CASE WHEN count(l.expected_tokens) FILTER (WHERE l.expected_tokens > 0) >= 100
                 THEN greatest(1, least(3, percentile_disc(0.95) WITHIN GROUP (ORDER BY l.tokens::float8 / l.expected_tokens) FILTER (WHERE l.expected_tokens > 0)))
                 ELSE 1 END AS shortfall,
-           count(*)::integer AS attempts, min(l.id) AS first
+           min(l.id) AS first
       FROM latest l GROUP BY l.agent_id),
   forgotten AS (
     DELETE FROM runplane.settled_attempts s USING learned l WHERE s.agent_id = l.agent_id AND s.id < l.first)
-  INSERT INTO runplane.agent_estimates AS e (agent_id, tokens, shortfall, seconds, attempts, updated_at)
-  SELECT l.agent_id, l.tokens, l.shortfall, l.seconds, l.attempts, v_now FROM learned l ORDER BY l.agent_id
-  ON CONFLICT (agent_id) DO UPDATE SET tokens = excluded.tokens, shortfall = excluded.shortfall, seconds = excluded.seconds, attempts = excluded.attempts, updated_at = excluded.updated_at
-    WHERE (e.tokens, e.shortfall, e.seconds, e.attempts) IS DISTINCT FROM (excluded.tokens, excluded.shortfall, excluded.seconds, excluded.attempts);
+  INSERT INTO runplane.agent_estimates AS e (agent_id, tokens, shortfall, seconds)
+  SELECT l.agent_id, l.tokens, l.shortfall, l.seconds FROM learned l ORDER BY l.agent_id
+  ON CONFLICT (agent_id) DO UPDATE SET tokens = excluded.tokens, shortfall = excluded.shortfall, seconds = excluded.seconds
+    WHERE (e.tokens, e.shortfall, e.seconds) IS DISTINCT FROM (excluded.tokens, excluded.shortfall, excluded.seconds);
 END
 $$;
 --> statement-breakpoint

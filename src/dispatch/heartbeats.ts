@@ -38,13 +38,12 @@ update runplane.leases l set expires_at = (select at from now) + make_interval(s
 returning l.attempt_id as "attemptId", l.lease_seconds as "leaseSeconds", l.expires_at as "expiresAt", l.cancel_deadline as "cancelDeadline"`;
 
 const progressSql = `
-with now as materialized (select runplane.clock() as at)
-insert into runplane.task_progress (task_id, attempt_id, progress, checkpoint, updated_at)
-select l.task_id, p.attempt_id, p.progress, p.checkpoint -> 'value', now.at
-  from now cross join json_to_recordset($1::json) as p(attempt_id uuid, progress float8, checkpoint jsonb)
+insert into runplane.task_progress (task_id, progress, checkpoint)
+select l.task_id, p.progress, p.checkpoint -> 'value'
+  from json_to_recordset($1::json) as p(attempt_id uuid, progress float8, checkpoint jsonb)
   cross join lateral (select x.task_id from runplane.leases x where x.attempt_id = p.attempt_id offset 0) l
  order by l.task_id
-on conflict (task_id) do update set attempt_id = excluded.attempt_id, updated_at = excluded.updated_at,
+on conflict (task_id) do update set
   progress = coalesce(excluded.progress, task_progress.progress),
   checkpoint = coalesce(excluded.checkpoint, task_progress.checkpoint)`;
 

@@ -26,17 +26,15 @@ export interface ExecutionErrorValue {
   message: string | null;
 }
 
-/** The error of a row, if it has one. A row that does not say whether to retry says it by its kind. */
+/** The error of a row, if it has one. Its kind says whether to retry. */
 export const toExecutionError = (row: {
   errorCode: string | null;
   errorKind: ErrorKind | null;
   errorMessage: string | null;
-  errorRetryable?: boolean | null;
 }): ExecutionErrorValue | null => {
   if (row.errorCode === null) return null;
   const kind = row.errorKind ?? 'TRANSIENT';
-  const retryable = row.errorRetryable ?? kind !== 'PERMANENT';
-  return { code: row.errorCode, kind, retryable, message: row.errorMessage };
+  return { code: row.errorCode, kind, retryable: kind !== 'PERMANENT', message: row.errorMessage };
 };
 
 export const ExecutionErrorRef = builder.objectRef<ExecutionErrorValue>('ExecutionError').implement({

@@ -17,7 +17,6 @@ export interface AttemptRow {
   traceId: string | null;
   errorCode: string | null;
   errorKind: ErrorKind | null;
-  errorRetryable: boolean | null;
   errorMessage: string | null;
   late: boolean;
   sanitized: boolean;
@@ -33,7 +32,7 @@ const traceOfRun = `(
 
 const columns = `
 x.id, x.task_id as "taskId", x.number, x.status, x.counted, x.worker_id as "workerId", x.external_run_id as "externalRunId",
-coalesce(x.trace_id, ${traceOfRun}) as "traceId", x.error_code as "errorCode", x.error_kind as "errorKind", x.error_retryable as "errorRetryable",
+coalesce(x.trace_id, ${traceOfRun}) as "traceId", x.error_code as "errorCode", x.error_kind as "errorKind",
 x.error_message as "errorMessage", x.late,
 x.sanitized or coalesce((select c.sanitized from runplane.attempt_event_counts c where c.attempt_id = x.id), false) as sanitized, x.started_at as "startedAt", x.expires_at as "leaseExpiresAt",
 x.finished_at as "finishedAt"`;
@@ -42,11 +41,11 @@ x.finished_at as "finishedAt"`;
 // asked by key for each, so that no plan begins with all tasks.
 const allAttempts = `
 (select a.id, a.task_id, a.run_id, a.number, a.status::text, a.counted, a.worker_id, a.external_run_id, a.trace_id, a.error_code,
-        a.error_kind, a.error_retryable, a.error_message, a.late, a.sanitized, a.started_at, null::timestamptz as expires_at,
+        a.error_kind, a.error_message, a.late, a.sanitized, a.started_at, null::timestamptz as expires_at,
         a.finished_at
    from runplane.attempts a where (select t.deleted_at from runplane.tasks t where t.id = a.task_id) is null
  union all
- select l.attempt_id, l.task_id, l.run_id, l.number, 'RUNNING', false, l.worker_id, null, null, null, null, null, null, false, false,
+ select l.attempt_id, l.task_id, l.run_id, l.number, 'RUNNING', false, l.worker_id, null, null, null, null, null, false, false,
         l.started_at, l.expires_at, null
    from runplane.leases l)`;
 

@@ -41,10 +41,10 @@ runs as materialized (select * from json_to_recordset($4::json) as r(
   sequence int, failed_task_id uuid, reason text)),
 ended as (
   insert into runplane.attempts (id, task_id, run_id, number, status, counted, worker_id, external_run_id, trace_id,
-    error_code, error_kind, error_retryable, error_message, sanitized, confidence, result_digest, compute_cost,
+    error_code, error_kind, error_message, sanitized, confidence, result_digest, compute_cost,
     started_at, finished_at)
   select e.attempt_id, e.task_id, e.run_id, e.number, e.status, coalesce(e.counted, false), e.worker_id, e.external_run_id, e.trace_id,
-         e.error_code, e.error_kind, e.error_kind <> 'PERMANENT', e.error_message, coalesce(e.sanitized, false), e.confidence,
+         e.error_code, e.error_kind, e.error_message, coalesce(e.sanitized, false), e.confidence,
          decode(e.digest, 'hex'), coalesce(round(a.compute_cost_per_hour * extract(epoch from m.now - e.started_at) / 3600, 12), 0),
          e.started_at, m.now
     from held e join runplane.agents a on a.id = e.agent_id cross join moment m),

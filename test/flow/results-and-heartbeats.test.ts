@@ -57,8 +57,7 @@ describe.each([
     const completing = complete(results(), assignments);
     await plane.untilBlocked(1);
     await heartbeat.query(
-      `insert into runplane.task_progress (task_id, attempt_id, progress, updated_at)
-       select l.task_id, l.attempt_id, 0.5, runplane.clock() from runplane.leases l`,
+      'insert into runplane.task_progress (task_id, progress) select l.task_id, 0.5 from runplane.leases l',
     );
     await heartbeat.query('commit');
     expect(await completing).toMatchObject([{ outcome: 'APPLIED' }]);

@@ -59,6 +59,7 @@ export const knowledgeEvents = runplane.table(
   },
   (t) => [
     check('knowledge_events_type', sql`${t.eventType} in ('embedding', 'retrieve', 'compose')`),
+    // Those by type and by day are for people who ask in SQL: nothing here does.
     index('knowledge_events_by_type').on(t.eventType),
     index('knowledge_events_by_correlation').on(t.correlationId),
     index('knowledge_events_by_day').on(sql`((created_at at time zone 'UTC')::date)`),

@@ -147,10 +147,8 @@ export const taskProgress = runplane.table(
   'task_progress',
   {
     taskId: id('task_id').primaryKey(),
-    attemptId: id('attempt_id').notNull(),
     progress: doublePrecision('progress'),
     checkpoint: jsonb('checkpoint'),
-    updatedAt: at('updated_at').notNull(),
   },
   (t) => [check('task_progress_range', sql`${t.progress} between 0 and 1`)],
 );

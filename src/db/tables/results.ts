@@ -30,7 +30,6 @@ export const attempts = runplane.table(
     traceId: text('trace_id'),
     errorCode: text('error_code'),
     errorKind: errorKind('error_kind'),
-    errorRetryable: boolean('error_retryable'),
     errorMessage: text('error_message'),
     late: boolean('late').notNull().default(false),
     sanitized: boolean('sanitized').notNull().default(false),

@@ -49,6 +49,4 @@ export const agentEstimates = runplane.table('agent_estimates', {
   /** By how much tasks that say what they will use fall short of it, at least 1. */
   shortfall: doublePrecision('shortfall').notNull(),
   seconds: doublePrecision('seconds').notNull(),
-  attempts: integer('attempts').notNull(),
-  updatedAt: at('updated_at').notNull(),
 });

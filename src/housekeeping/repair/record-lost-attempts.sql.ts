@@ -2,9 +2,9 @@ import type { Queryable } from '../../db/pool.ts';
 import { nilUuid } from '../../domain/ids.ts';
 
 const recordLostSql = `
-insert into runplane.attempts (id, task_id, run_id, number, status, counted, worker_id, error_code, error_kind, error_retryable,
+insert into runplane.attempts (id, task_id, run_id, number, status, counted, worker_id, error_code, error_kind,
   error_message, started_at, finished_at)
-select l.id, l.task_id, l.run_id, l.number, 'LOST', false, '${nilUuid}', $2, $3, true, $4, l.started_at, runplane.clock()
+select l.id, l.task_id, l.run_id, l.number, 'LOST', false, '${nilUuid}', $2, $3, $4, l.started_at, runplane.clock()
   from json_to_recordset($1::json) as l(id uuid, task_id uuid, run_id uuid, number int, started_at timestamptz)
 on conflict do nothing`;
 
