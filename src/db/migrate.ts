@@ -24,8 +24,15 @@ export interface Installation {
 export async function migrate(connectionString: string): Promise<Installation> {
   const guard = new pg.Client({ connectionString });
   const worker = new pg.Client({ connectionString });
-  await guard.connect();
+  let lost: Error | null = null;
+  for (const client of [guard, worker]) {
+    // Nobody waits for an answer of the guard meanwhile: unheard, the end of its connection would be that of the process.
+    client.on('error', (error) => {
+      lost ??= error;
+    });
+  }
   try {
+    await guard.connect();
     await worker.connect();
     await guard.query('begin');
     await guard.query('select pg_advisory_xact_lock($1)', [migrationLock]);
@@ -37,6 +44,8 @@ export async function migrate(connectionString: string): Promise<Installation> {
     const installation = await readInstallation(worker);
     await guard.query('commit');
     return installation;
+  } catch (error) {
+    throw lost ?? error;
   } finally {
     await guard.end();
     await worker.end();
