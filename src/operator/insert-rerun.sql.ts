@@ -6,7 +6,15 @@ import { operatorsLead } from '../domain/operators-lead.ts';
 import type { RunStatus } from '../domain/status.ts';
 import type { OldTask, RerunTask } from './plan-rerun.ts';
 
-export interface OldRun {
+/** What is told of a rerun beside what came of it: of the new run, or of the old one where there is none. */
+export interface RunToTell {
+  correlationId: string;
+  eventId: string | null;
+  /** Packed. */
+  traceContext: string | null;
+}
+
+export interface OldRun extends RunToTell {
   status: RunStatus;
   job: string;
   configSchema: Json;
@@ -17,8 +25,17 @@ export interface OldRun {
 /** Under its lock: a retry of its tasks comes before, or after. */
 export async function readOldRun(tx: Queryable, id: string): Promise<OldRun | null> {
   const { rows } = await tx.query<OldRun & Record<string, unknown>>({
-    text: `select r.status, j.name as job, v.config_schema as "configSchema", pg_snapshot_xmin(pg_current_snapshot())::text as position from runplane.runs r join runplane.jobs j on j.id = r.job_id
+    text: `select r.status, j.name as job, v.config_schema as "configSchema", pg_snapshot_xmin(pg_current_snapshot())::text as position,
+                  r.correlation_id as "correlationId", r.event_id as "eventId", encode(r.trace_context, 'hex') as "traceContext" from runplane.runs r join runplane.jobs j on j.id = r.job_id
              join runplane.job_versions v on v.job_id = r.job_id and v.version = r.job_version where r.id = $1 for no key update of r`,
+    values: [id],
+  });
+  return rows[0] ?? null;
+}
+
+export async function readRunToTell(tx: Queryable, id: string): Promise<RunToTell | null> {
+  const { rows } = await tx.query<RunToTell & Record<string, unknown>>({
+    text: `select correlation_id as "correlationId", event_id as "eventId", encode(trace_context, 'hex') as "traceContext" from runplane.runs where id = $1`,
     values: [id],
   });
   return rows[0] ?? null;

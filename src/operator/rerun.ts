@@ -7,7 +7,8 @@ import { newUuid, toPublicId } from '../domain/ids.ts';
 import type { JsonObject } from '../domain/json.ts';
 import {
   type IllegalState,
-  InvalidInputError,
+  type InvalidInput,
+  invalidInput,
   isInvalidInput,
   notFound,
   parsed,
@@ -27,10 +28,10 @@ import { lockRunsById } from '../result/lock-runs.sql.ts';
 import { TransitionBuilder } from '../result/transition-builder.ts';
 import type { ActionsContext } from './act.ts';
 import { appendAudit } from './audit.ts';
-import { insertRerun, type OldRun, readOldRun, readOldTasks } from './insert-rerun.sql.ts';
+import { insertRerun, type OldRun, readOldRun, readOldTasks, readRunToTell } from './insert-rerun.sql.ts';
 import { planRerun, type RerunTask } from './plan-rerun.ts';
 import type { RerunInput, RerunOutcome } from './repeat-types.ts';
-import { tellRerun } from './tell-rerun.ts';
+import { type ToldRerun, tellRerun } from './tell-rerun.ts';
 import type { Actions, Actor } from './types.ts';
 
 interface RerunRequest {
@@ -42,78 +43,93 @@ interface RerunRequest {
   traceContext: TraceContext | null;
 }
 
-export const createRerun = (
-  context: ActionsContext & { epoch: string; observer: WorkObserver | null },
-): Pick<Actions, 'rerun'> => ({
+interface RerunContext extends ActionsContext {
+  epoch: string;
+  observer: WorkObserver | null;
+}
+
+/** Thrown, so that nothing of the run stays. */
+class Undone extends Error {
+  readonly told: ToldRerun;
+  constructor(told: ToldRerun) {
+    super('The transaction is rolled back.');
+    this.told = told;
+  }
+}
+
+export const createRerun = (context: RerunContext): Pick<Actions, 'rerun'> => ({
   rerun: async (input, actor) => {
     const request = parsed(() => parseRerun(input));
     if (isInvalidInput(request)) return request;
     const { observer } = context;
     const startedAt = observer ? preciseNow() : 0;
-    const outcome = await orUnavailable(rerunOnce(context, request, actor));
-    if (observer) await tellRerun(context.db, observer, request, outcome, startedAt);
-    return outcome;
+    const done = await orUnavailable(rerunOnce(context, request, actor));
+    const told = 'kind' in done ? { outcome: done, run: null } : done;
+    if (observer) tellRerun(observer, request, told, startedAt);
+    return told.outcome;
   },
 });
 
 /** Once for its key: when another call was faster with it, this one answers what that one made. */
-async function rerunOnce(
-  { db, onCommit, epoch }: ActionsContext & { epoch: string },
-  request: RerunRequest,
-  actor: Actor,
-): Promise<RerunOutcome> {
+async function rerunOnce(context: RerunContext, request: RerunRequest, actor: Actor): Promise<ToldRerun> {
   for (;;) {
     try {
-      const outcome = await transactionByKey(db, (tx) => rerun(tx, request, epoch, actor));
-      onCommit();
-      return outcome;
+      const told = await transactionByKey(context.db, (tx) => rerun(tx, request, context, actor));
+      context.onCommit();
+      return told;
     } catch (error) {
-      // Thrown, so that nothing of the run stays.
-      if (error instanceof InvalidInputError) return error.problem;
+      if (error instanceof Undone) return error.told;
       if (!(error instanceof KeyTaken)) throw error;
     }
   }
 }
 
+/** Reads here what is told of it: after the commit nothing of it may fail any more. */
 async function rerun(
   tx: Queryable,
   request: RerunRequest,
-  epoch: string,
+  { epoch, observer }: RerunContext,
   actor: Actor,
-): Promise<RerunOutcome> {
+): Promise<ToldRerun> {
   const repeated = request.key && (await answerRepeated(tx, request.key, epoch));
-  if (repeated) return repeated;
+  if (repeated) {
+    const of = repeated.kind === 'LaunchRunSuccess' ? repeated.runId : request.runId;
+    return { outcome: repeated, run: observer && (await readRunToTell(tx, of)) };
+  }
   const target = toPublicId('run', request.runId);
   const old = await readOldRun(tx, request.runId);
-  if (!old) return notFound('run', target);
+  if (!old) return { outcome: notFound('run', target), run: null };
   const refusal = refuse(old, request);
-  if (refusal) return refusal;
+  if (refusal) return { outcome: refusal, run: old };
   const tasks = planRerun(await readOldTasks(tx, request.runId), request.onlyFailed);
-  if (tasks.length === 0) return nothingFailed(old.status);
+  if (tasks.length === 0) return { outcome: nothingFailed(old.status), run: old };
 
   const runId = newUuid();
   const { key, onlyFailed, config } = request;
   const position = BigInt(old.position);
   if (key && (await remember(tx, [{ key, objectId: runId, position }])).size > 0) throw new KeyTaken();
-  await begin(tx, runId, request, tasks);
+  const problem = await begin(tx, runId, request, tasks);
+  if (problem) throw new Undone({ outcome: problem, run: old });
   const takenOver = tasks.filter((task) => task.takenOver).length;
   const after = { runId: toPublicId('run', runId), onlyFailed, takenOver, configReplaced: config !== null };
   await appendAudit(tx, { actor, action: 'run.rerun', target, before: { status: old.status }, after });
-  return {
+  const outcome: RerunOutcome = {
     kind: 'LaunchRunSuccess',
     runId,
     replayed: false,
     cursor: encodeCursor(epoch, { xid: position, id: 0 }),
   };
+  // Its correlation id and event are the old one's, and so is its trace where none was given.
+  return { outcome, run: old };
 }
 
-/** Inserts the new run and enqueues what waits for nothing in it. */
+/** Inserts the new run and enqueues what waits for nothing in it; or says what is wrong with its config. */
 async function begin(
   tx: Queryable,
   runId: string,
   { runId: oldId, config, priority, key, traceContext }: RerunRequest,
   tasks: readonly RerunTask[],
-): Promise<void> {
+): Promise<InvalidInput | null> {
   const idempotencyKey = key?.text ?? null;
   await insertRerun(tx, {
     id: runId,
@@ -129,9 +145,10 @@ async function begin(
   const failed = builder.transition.taskEnds.find((end) => end.error_code === 'INPUT_TEMPLATE_FAILED');
   if (failed) {
     const message = `The input template of a step failed for this config: ${failed.error_message}`;
-    throw new InvalidInputError('config', message);
+    return invalidInput('config', message);
   }
   await writeTransition(tx, builder);
+  return null;
 }
 
 function refuse(old: OldRun, { config }: RerunRequest): IllegalState | RunConfigValidationInvalid | null {

@@ -1,8 +1,8 @@
-import type { Queryable } from '../db/pool.ts';
 import { toPublicId } from '../domain/ids.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { ownTraceId, spanIdOf, type TraceContext, unpackTraceContext } from '../domain/trace-context.ts';
 import type { WorkObserver } from '../domain/work-observer.ts';
+import type { RunToTell } from './insert-rerun.sql.ts';
 import type { RerunOutcome } from './repeat-types.ts';
 
 interface Rerun {
@@ -12,29 +12,20 @@ interface Rerun {
   traceContext: TraceContext | null;
 }
 
-interface NewRun {
-  correlationId: string;
-  eventId: string | null;
-  traceContext: string | null;
+/** What became of it, with what is told beside that: null where no run was read. */
+export interface ToldRerun {
+  outcome: RerunOutcome;
+  run: RunToTell | null;
 }
 
-const newRunSql = `
-select correlation_id as "correlationId", event_id as "eventId", encode(trace_context, 'hex') as "traceContext" from runplane.runs where id = $1`;
-
 /** Tells what became of a rerun, where somebody hears of it. */
-export async function tellRerun(
-  db: Queryable,
+export function tellRerun(
   observer: WorkObserver,
   { runId, config, traceContext }: Rerun,
-  outcome: RerunOutcome,
+  { outcome, run }: ToldRerun,
   startedAt: number,
-): Promise<void> {
+): void {
   const made = outcome.kind === 'LaunchRunSuccess' ? outcome : null;
-  const { rows } = await db.query<NewRun & Record<string, unknown>>({
-    text: newRunSql,
-    values: [made?.runId ?? runId],
-  });
-  const [run] = rows;
   observer.admitted({
     kind: 'RERUN',
     of: toPublicId('run', runId),
@@ -53,7 +44,7 @@ export async function tellRerun(
 /** Without a trace of its own it goes on in that of the old run: below the event, if one launched it. */
 function placeOf(
   id: string,
-  { eventId, traceContext }: NewRun,
+  { eventId, traceContext }: RunToTell,
   given: TraceContext | null,
 ): { id: string | null; traceContext: TraceContext | null } {
   if (given) return { id: eventId ?? id, traceContext: given };
