@@ -2,14 +2,27 @@
 -- and not joined: no plan may begin elsewhere, or go through all leases because their order would suit a join.
 CREATE VIEW runplane.assignments AS
 SELECT l.attempt_id, l.task_id, l.run_id, l.agent_id, l.worker_id, l.claim_key, l.claim_seq, l.number, l.lease_seconds,
-       l.started_at, l.expires_at, l.timeout_at, t.step, coalesce(t.input, r.config) AS input, t.serial_key,
-       coalesce(t.labels, r.labels) AS labels, r.customer, r.correlation_id, r.event_id, p.checkpoint, a.name AS agent, a.handler, a.timeout_seconds,
-       r.trace_context
+       l.started_at, l.expires_at, t.step, coalesce(t.input, r.config) AS input, t.serial_key,
+       coalesce(t.labels, r.labels) AS labels, r.customer, r.correlation_id, r.event_id, p.checkpoint, a.name AS agent, a.handler,
+       extract(epoch FROM l.timeout_at - l.started_at)::integer AS timeout_seconds, r.trace_context
   FROM runplane.leases l
  CROSS JOIN LATERAL (SELECT x.step, x.input, x.serial_key, x.labels FROM runplane.tasks x WHERE x.id = l.task_id OFFSET 0) t
  CROSS JOIN LATERAL (SELECT x.config, x.labels, x.customer, x.correlation_id, x.event_id, x.trace_context FROM runplane.runs x WHERE x.id = l.run_id OFFSET 0) r
   LEFT JOIN LATERAL (SELECT x.checkpoint FROM runplane.task_progress x WHERE x.task_id = l.task_id OFFSET 0) p ON true
- CROSS JOIN LATERAL (SELECT x.name, x.handler, x.timeout_seconds FROM runplane.agents x WHERE x.id = l.agent_id OFFSET 0) a;
+ CROSS JOIN LATERAL (SELECT x.name, x.handler FROM runplane.agents x WHERE x.id = l.agent_id OFFSET 0) a;
+--> statement-breakpoint
+-- That a pool runs the tasks of a queue: of its own ones, and where it is elastic of those that lend to it.
+CREATE FUNCTION runplane.serves(p_pool uuid, p_elastic boolean, p_queue_pool uuid, p_shared_weight smallint) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$
+  SELECT p_pool = p_queue_pool OR p_elastic AND p_shared_weight > 0
+$$;
+--> statement-breakpoint
+-- An agent's running attempts, looked for behind those that scan_starts knows to be over.
+CREATE FUNCTION runplane.live_leases(p_agent uuid) RETURNS SETOF runplane.leases
+LANGUAGE sql STABLE AS $$
+  SELECT l.* FROM runplane.leases l
+   WHERE l.agent_id = p_agent AND l.claim_seq >= coalesce((SELECT s.lease_from FROM runplane.scan_starts s WHERE s.agent_id = p_agent), 0)
+$$;
 --> statement-breakpoint
 -- Tokens that an attempt is expected to use: as its task says, with what the agent's tasks fall short of it; else as the
 -- agent's attempts have used; else 4,000. Never more than 10^12, which no budget has, so that sums of it fit.
@@ -123,9 +136,7 @@ LANGUAGE sql STABLE AS $$
   SELECT coalesce(sum(c.tokens), 0)::bigint FROM runplane.agent_throttles x
     LEFT JOIN runplane.agent_estimates e ON e.agent_id = x.agent_id CROSS JOIN LATERAL (
       SELECT sum(runplane.reserved_tokens(coalesce(l.estimated_tokens, runplane.expected_tokens(NULL, e)), l.settled_tokens, e.seconds)) AS tokens
-        FROM runplane.leases l
-       WHERE l.agent_id = x.agent_id AND l.started_at > p_after
-         AND l.claim_seq >= coalesce((SELECT s.lease_from FROM runplane.scan_starts s WHERE s.agent_id = x.agent_id), 0)) c
+        FROM runplane.live_leases(x.agent_id) l WHERE l.started_at > p_after) c
    WHERE x.throttle_id = p_throttle
 $$;
 --> statement-breakpoint
@@ -145,9 +156,7 @@ LANGUAGE sql STABLE ROWS 4 AS $$
     FROM runplane.throttles t
     CROSS JOIN LATERAL (
       SELECT (SELECT coalesce(sum(c.leases), 0)::bigint FROM runplane.agent_throttles x CROSS JOIN LATERAL (
-                SELECT count(*) AS leases FROM runplane.leases l
-                 WHERE l.agent_id = x.agent_id
-                   AND l.claim_seq >= coalesce((SELECT s.lease_from FROM runplane.scan_starts s WHERE s.agent_id = x.agent_id), 0)) c
+                SELECT count(*) AS leases FROM runplane.live_leases(x.agent_id)) c
                WHERE x.throttle_id = t.id) AS tasks,
              (SELECT coalesce(sum(s.tokens), 0)::bigint FROM runplane.throttle_use s WHERE s.throttle_id = t.id AND s.at > p_now - interval '60 s')
            + runplane.tokens_of_leases(t.id, '-infinity') AS tokens,
@@ -326,9 +335,7 @@ BEGIN
              CASE WHEN x.room < p_limit THEN x.room END AS scarce_room,
              CASE WHEN p_pool IS NULL OR q.pool_id = p_pool THEN q.weight ELSE q.shared_weight END AS weight,
              least(CASE WHEN a.max_concurrent_tasks IS NOT NULL THEN a.max_concurrent_tasks - (
-               SELECT count(*) FROM runplane.leases l
-                WHERE l.agent_id = a.id
-                  AND l.claim_seq >= coalesce((SELECT s.lease_from FROM runplane.scan_starts s WHERE s.agent_id = a.id), 0)) END, x.room, p_limit) AS room
+               SELECT count(*) FROM runplane.live_leases(a.id)) END, x.room, p_limit) AS room
         FROM runplane.agents a JOIN runplane.queues q ON q.id = a.queue_id
         CROSS JOIN LATERAL (
           SELECT (array_agg(p.i ORDER BY p.i) || '{NULL,NULL,NULL,NULL}'::integer[])[1:4] AS throttles, min(v_room[p.i]) AS room,
@@ -337,7 +344,8 @@ BEGIN
                  min(v_slack[p.i]) AS slack, min(v_head_key[p.i]) FILTER (WHERE v_slack[p.i] IS NOT NULL) AS slack_key
             -- OFFSET 0: the position is searched once and not for each use.
             FROM runplane.agent_throttles y CROSS JOIN LATERAL (SELECT array_position(v_throttles, y.throttle_id) AS i OFFSET 0) p WHERE y.agent_id = a.id) x
-       WHERE a.id = ANY (p_agents) AND NOT a.paused AND NOT q.paused),
+       WHERE a.id = ANY (p_agents) AND NOT a.paused AND NOT q.paused
+         AND (p_pool IS NULL OR runplane.serves(p_pool, (SELECT o.elastic FROM runplane.pools o WHERE o.id = p_pool), q.pool_id, q.shared_weight))),
     heads AS MATERIALIZED (
       SELECT l.*, w.waits, row_number() OVER (ORDER BY l.agent_id)::integer AS agent, row_number() OVER best AS n,
              dense_rank() OVER (ORDER BY l.queue_id, w.waits, l.scarce) AS part, count(*) OVER best AS agents,
@@ -463,10 +471,9 @@ BEGIN
          AND pg_try_advisory_xact_lock(runplane.serial_key_hash(t.agent_id, t.serial_key));
       IF FOUND THEN
         SELECT array_agg(b.id ORDER BY b.rank) AS tasks, array_agg(b.run_id ORDER BY b.rank) AS runs,
-               array_agg(y.expected ORDER BY b.rank) AS expected,
-               array_agg(runplane.reserved_tokens(y.expected, 0, e.seconds) ORDER BY b.rank) AS needs, count(*)::integer AS count
+               array_agg(y.expected ORDER BY b.rank) AS expected, array_agg(y.need ORDER BY b.rank) AS needs, count(*)::integer AS count
           INTO v_behind
-          FROM (SELECT t.id, t.run_id, t.estimated_tokens, t.agent_id, s.rank
+          FROM (SELECT t.id, t.run_id, s.rank
                   FROM runplane.tasks h
                   JOIN runplane.serial_tasks s ON s.agent_id = h.agent_id AND s.serial_key = h.serial_key
                   JOIN runplane.tasks t ON t.id = s.task_id
@@ -474,8 +481,7 @@ BEGIN
                    AND NOT EXISTS (SELECT FROM runplane.leases l WHERE l.task_id = t.id OFFSET 0)
                    AND NOT EXISTS (SELECT FROM runplane.delayed_tasks d WHERE d.available_at = t.available_at AND d.task_id = t.id)
                  ORDER BY s.rank LIMIT p_limit - cardinality(v_taken)) b
-          LEFT JOIN runplane.agent_estimates e ON e.agent_id = b.agent_id
-          CROSS JOIN LATERAL (SELECT runplane.expected_tokens(b.estimated_tokens, e) AS expected) y;
+          CROSS JOIN LATERAL runplane.tokens_of_task(b.id) y;
         IF v_behind.count > 0 THEN
           v_tasks := v_tasks[:n] || v_behind.tasks || v_tasks[n + 1:];
           v_runs := v_runs[:n] || v_behind.runs || v_runs[n + 1:];

@@ -15,4 +15,4 @@ export const askStands = (ask: string, lastSeenAt: string): string => `(
 /** That an ask, beside its pool if it names one, is for an agent of a queue. */
 export const asksFor = (ask: string, pool: string, agent: string, queue: string): string => `(
   case when ${ask}.agent_ids is null then ${agent}.dispatch_kind = 'PULL' else ${agent}.id = any(${ask}.agent_ids) end
-  and (${ask}.pool_id is null or ${pool}.id = ${queue}.pool_id or ${pool}.elastic and ${queue}.shared_weight > 0))`;
+  and (${ask}.pool_id is null or runplane.serves(${pool}.id, ${pool}.elastic, ${queue}.pool_id, ${queue}.shared_weight)))`;

@@ -4,7 +4,7 @@ import { type InvalidInput, InvalidInputError, parsed } from '../domain/problems
 const agentsSql = `
 with pool as materialized (select p.id, p.elastic from runplane.pools p where p.name = $2)
 select (select id from pool) as "poolId", coalesce(json_agg(json_build_object('id', a.id, 'name', a.name, 'dispatch', a.dispatch_kind, 'served',
-         $2::text is null or q.pool_id = p.id or coalesce(p.elastic, false) and q.shared_weight > 0)), '[]') as agents
+         $2::text is null or coalesce(runplane.serves(p.id, p.elastic, q.pool_id, q.shared_weight), false))), '[]') as agents
   from runplane.agents a join runplane.queues q on q.id = a.queue_id left join pool p on true
  where $1::text[] is null or a.name = any($1)`;
 

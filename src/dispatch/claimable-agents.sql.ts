@@ -6,9 +6,9 @@ with now as materialized (select runplane.clock() as at),
 a as materialized (
   select a.id, a.name from runplane.agents a join runplane.queues q on q.id = a.queue_id
    where a.id = any($1) and not a.paused and not q.paused
-     and exists (select from runplane.ready_tasks r where r.agent_id = a.id)
+     and exists (select from runplane.ready_head(a.id))
      and (a.max_concurrent_tasks is null
-          or a.max_concurrent_tasks > (select count(*) from runplane.leases l where l.agent_id = a.id))),
+          or a.max_concurrent_tasks > (select count(*) from runplane.live_leases(a.id)))),
 full_throttles as materialized (
   select s.throttle_id from now n cross join runplane.throttle_state(array(
       select distinct x.throttle_id from runplane.agent_throttles x where x.agent_id in (select a.id from a)), n.at) s

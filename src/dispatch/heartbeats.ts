@@ -55,7 +55,7 @@ export class Heartbeats {
     this.#group = new GroupCommit({
       maxItems: 1000,
       keysOf: ({ attemptId }) => [attemptId],
-      sizeOf: ({ checkpoint }) => JSON.stringify(checkpoint).length,
+      sizeOf: ({ checkpoint, usage }) => JSON.stringify([checkpoint, usage]).length,
       apply: (heartbeats) => transactionByKey(db, (tx) => extend(tx, heartbeats)),
     });
   }

@@ -11,7 +11,7 @@ export interface ServedPool {
 const servedSql = `
 select p.id as "poolId", p.name as pool, p.slots_per_replica as slots, array_agg(a.id order by a.id) as "agentIds"
   from runplane.agents a join runplane.queues q on q.id = a.queue_id
-  join runplane.pools p on p.id = q.pool_id or p.elastic and q.shared_weight > 0
+  join runplane.pools p on runplane.serves(p.id, p.elastic, q.pool_id, q.shared_weight)
  where a.dispatch_kind = 'INLINE' and a.handler = any($1)
  group by p.id order by p.name`;
 

@@ -227,8 +227,6 @@ function assignment(secretKey: Buffer, task: ClaimedTask, observer: WorkObserver
     ...rest,
     leaseToken: leaseToken(secretKey, task.attemptId),
     leaseExpiresAt: expiresAt,
-    timeoutAt:
-      task.timeoutSeconds === null ? null : new Date(task.startedAt.getTime() + task.timeoutSeconds * 1000),
     traceparent: observer ? observer.traceparent(task) : traceparentOf(task),
   };
 }

@@ -34,7 +34,6 @@ export interface Assignment {
   leaseSeconds: number;
   startedAt: Date;
   leaseExpiresAt: Date;
-  timeoutAt: Date | null;
   timeoutSeconds: number | null;
   traceparent: string;
 }

@@ -27,7 +27,7 @@ builder.subscriptionField('workAvailable', (t) =>
       agents: t.arg.stringList({ description: 'Names of pull agents.' }),
       pool: t.arg.string({
         description:
-          'Name of a pool: the pull agents of its queues. With agents both must match; neither is refused.',
+          'Name of a pool: the pull agents of the queues that it runs, as in claimTasks. With agents both must match; neither is refused.',
       }),
     },
     subscribe: async (_, { agents, pool }, context) => {

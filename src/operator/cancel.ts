@@ -25,7 +25,7 @@ export const createCancels = (context: ActionsContext & { cancelGraceSeconds: nu
       if (!task) return notFound('task', toPublicId('task', input.taskId));
       if (isTerminal(task.status)) return isOver('task', task.status);
       const { taskId } = input;
-      const changed = await cancelTasks(tx, {
+      const cancelled = await cancelTasks(tx, {
         runIds: [task.runId],
         taskIds: [taskId],
         chooses: () => true,
@@ -34,7 +34,7 @@ export const createCancels = (context: ActionsContext & { cancelGraceSeconds: nu
         reason,
       });
       const taskStatus = (await readTask(tx, taskId))?.status ?? task.status;
-      if (changed.length > 0) {
+      if (cancelled.taskIds.length > 0) {
         await auditStatus(
           tx,
           actor,
@@ -54,7 +54,7 @@ export const createCancels = (context: ActionsContext & { cancelGraceSeconds: nu
       if (!before) return notFound('run', toPublicId('run', input.runId));
       if (isTerminal(before)) return isOver('run', before);
       if (before === 'CANCELLING') return { kind: 'RunActionSuccess', runId: input.runId, runStatus: before };
-      await cancelTasks(tx, {
+      const cancelled = await cancelTasks(tx, {
         runIds: [input.runId],
         chooses: (task) => task.cancellable,
         wholeRuns: true,
@@ -62,6 +62,11 @@ export const createCancels = (context: ActionsContext & { cancelGraceSeconds: nu
         reason,
       });
       const runStatus = (await readRunStatus(tx, input.runId)) ?? before;
+      if (cancelled.runIds.length === 0) {
+        // It came to an end, or was cancelled, before this had its lock.
+        if (isTerminal(runStatus)) return isOver('run', runStatus);
+        return { kind: 'RunActionSuccess', runId: input.runId, runStatus };
+      }
       await auditStatus(tx, actor, 'run.cancel', toPublicId('run', input.runId), before, runStatus, reason);
       return { kind: 'RunActionSuccess', runId: input.runId, runStatus };
     }),
@@ -76,7 +81,7 @@ export const createCancels = (context: ActionsContext & { cancelGraceSeconds: nu
       },
       change: async (tx, ids, reason) => {
         const runIds = await runsOfTasks(tx, ids);
-        return cancelTasks(tx, {
+        const cancelled = await cancelTasks(tx, {
           runIds,
           taskIds: ids,
           chooses: () => true,
@@ -84,6 +89,7 @@ export const createCancels = (context: ActionsContext & { cancelGraceSeconds: nu
           graceSeconds: context.cancelGraceSeconds,
           reason,
         });
+        return cancelled.taskIds;
       },
     }),
 
@@ -96,14 +102,14 @@ export const createCancels = (context: ActionsContext & { cancelGraceSeconds: nu
         where.and('r.finished_at is null and r.cancel_requested_at is null');
       },
       change: async (tx, ids, reason) => {
-        await cancelTasks(tx, {
+        const cancelled = await cancelTasks(tx, {
           runIds: ids,
           chooses: (task) => task.cancellable,
           wholeRuns: true,
           graceSeconds: context.cancelGraceSeconds,
           reason,
         });
-        return ids;
+        return cancelled.runIds;
       },
     }),
 });

@@ -24,15 +24,18 @@ export async function lockByName(
 }
 
 /**
- * Waits for the claims that are under way on the agents of a queue, or of a pool's queues, and keeps others away until the
- * change of it is committed: claims lock agents, and read under these locks what queues and pools allow. Agents come
- * before queues and pools in the lock order.
+ * Waits for the claims that are under way on the agents of a queue, or of all queues that a pool runs, and keeps others
+ * away until the change of it is committed: claims lock agents, and read under these locks what queues and pools allow.
+ * Agents come before queues and pools in the lock order.
  */
 export async function lockClaims(tx: Queryable, noun: 'queue' | 'pool', name: string): Promise<void> {
   await tx.query({
-    text: `select from runplane.agents a where a.queue_id in (
-             select q.id from runplane.queues q join runplane.pools p on p.id = q.pool_id where ${noun === 'queue' ? 'q' : 'p'}.name = $1)
-            order by a.id for no key update`,
+    text: `select from runplane.agents a where a.queue_id in (${
+      noun === 'queue'
+        ? 'select q.id from runplane.queues q where q.name = $1'
+        : `select q.id from runplane.queues q
+             join runplane.pools p on runplane.serves(p.id, p.elastic, q.pool_id, q.shared_weight) where p.name = $1`
+    }) order by a.id for no key update`,
     values: [name],
   });
 }

@@ -2,7 +2,7 @@ import { limits } from '../domain/limits.ts';
 import { parseInteger } from '../domain/scalars.ts';
 import { parseName } from '../domain/text.ts';
 import { parseEach } from './parse-fields.ts';
-import { readRow } from './rows.ts';
+import { lockClaims, readRow } from './rows.ts';
 import type { ObjectKind } from './save.ts';
 import type { SaveQueueInput } from './types.ts';
 
@@ -28,6 +28,7 @@ export const queueKind: ObjectKind<SaveQueueInput, QueueSpec> = {
          from runplane.queues q join runplane.pools p on p.id = q.pool_id where q.id = $1`,
       id,
     ),
+  lockFirst: (tx, name) => lockClaims(tx, 'queue', name),
   columns: (spec, idOf) => ({
     pool_id: idOf('pool', spec.pool),
     weight: spec.weight,

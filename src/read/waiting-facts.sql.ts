@@ -16,7 +16,7 @@ export const agentFacts = (agents: string): string => `
 now as materialized (select runplane.clock() as at),
 of_agents as materialized (
   select a.id, a.name, a.paused, a.max_concurrent_tasks, a.dispatch_kind, q.name as queue, q.paused as queue_paused, q.pool_id, q.shared_weight,
-         (select count(*) from runplane.leases l where l.agent_id = a.id)::int as used
+         (select count(*) from runplane.live_leases(a.id))::int as used
     from runplane.agents a join runplane.queues q on q.id = a.queue_id where ${agents}),
 states as materialized (
   select s.*, h.name, h.not_before, h.max_concurrent_tasks, h.max_requests_per_minute, h.max_requests_per_second,

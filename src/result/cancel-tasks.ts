@@ -19,25 +19,32 @@ export interface CancelRequest {
 }
 
 const markRunsSql = `
-update runplane.runs set cancel_requested_at = runplane.clock() where id = any($1) and cancel_requested_at is null and finished_at is null`;
+update runplane.runs set cancel_requested_at = runplane.clock() where id = any($1) and cancel_requested_at is null and finished_at is null
+returning id`;
 const markTasksSql = `
 update runplane.tasks set cancel_requested_at = runplane.clock() where id = any($1) and cancel_requested_at is null`;
 const requestSql = `
 update runplane.leases set cancel_deadline = runplane.clock() + make_interval(secs => $2)
  where attempt_id = any($1) and cancel_deadline is null`;
 
+/** What was cancelled or asked to stop; what was before, or is over, is left alone. */
+export interface Cancelled {
+  taskIds: string[];
+  /** Those that were cancelled as a whole. */
+  runIds: string[];
+}
+
 /**
  * Cancels tasks: those that wait are over at once, those that are executed are asked to stop and are over when their
- * worker reports, or when the grace time takes their lease. Answers the tasks that it cancelled or
- * asked; those that were asked before are left alone.
+ * worker reports, or when the grace time takes their lease.
  */
-export async function cancelTasks(tx: Queryable, request: CancelRequest): Promise<string[]> {
+export async function cancelTasks(tx: Queryable, request: CancelRequest): Promise<Cancelled> {
   const { runIds, taskIds, chooses, wholeRuns, graceSeconds, reason } = request;
   const runs = await lockRunsById(tx, runIds);
-  if (wholeRuns) {
-    await tx.query({ name: 'mark-runs-cancelled', text: markRunsSql, values: [runIds] });
-    for (const run of runs.values()) run.cancelRequested = true;
-  }
+  const marked = wholeRuns
+    ? await tx.query<{ id: string }>({ name: 'mark-runs-cancelled', text: markRunsSql, values: [runIds] })
+    : { rows: [] };
+  if (wholeRuns) for (const run of runs.values()) run.cancelRequested = true;
   const tasks = taskIds ? await readTasks(tx, taskIds) : await readRunTasks(tx, runIds);
   const chosen = tasks.filter(
     (task) => (task.state === 'OPEN' || task.state === 'BLOCKED') && !task.cancelRequested && chooses(task),
@@ -62,5 +69,5 @@ export async function cancelTasks(tx: Queryable, request: CancelRequest): Promis
     await tx.query({ name: 'request-cancel', text: requestSql, values: [executed, graceSeconds] });
   await addConsequences(tx, builder, runs, { reason: wholeRuns ? reason : null });
   await writeTransition(tx, builder);
-  return ids;
+  return { taskIds: ids, runIds: marked.rows.map(({ id }) => id) };
 }

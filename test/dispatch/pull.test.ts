@@ -52,6 +52,15 @@ describe('a claim', () => {
     expect(plane.services.kept()).toEqual(before);
   });
 
+  test('that is repeated tells the timeout that its attempts have, whatever the agent has by now', async () => {
+    await plane.agent('a', { timeoutSeconds: 60 });
+    await plane.launch('a');
+    const repeated = () => claim({ agents: ['a'], idempotencyKey: 'k' });
+    expect(await repeated()).toMatchObject({ assignments: [{ timeoutSeconds: 60 }] });
+    await plane.agent('a', { timeoutSeconds: 5 });
+    expect(await repeated()).toMatchObject({ assignments: [{ timeoutSeconds: 60 }] });
+  });
+
   test('that is repeated with its key gives the same leases again, one with another key does not', async () => {
     for (let i = 0; i < 4; i++) await plane.launch('a');
     const first = await claim({ agents: ['a'], limit: 2, idempotencyKey: 'k1' });

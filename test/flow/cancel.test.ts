@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { JobStepInput } from '../../src/operator/types.ts';
 import { at, stopClock } from '../support/clock.ts';
@@ -106,6 +107,50 @@ describe('a run that is cancelled', () => {
     await stopClock(plane.database.db, at(6));
     for (const task of tasks) expect(await plane.sweep(task)).toMatchObject({ taskStatus: 'CANCELLED' });
     await patient.services.stop();
+  });
+
+  test.each([
+    { by: 'its id', cancel: (run: string) => cancelRun(run) },
+    {
+      by: 'a filter',
+      cancel: (run: string) => plane.services.actions.cancelRuns({ filter: { ids: [run] } }, actor),
+    },
+  ])('is so once, whoever asks at the same time, by $by', async ({ cancel }) => {
+    const run = await plane.launch('one');
+    await plane.claim(['a']);
+    const holder = new pg.Client({ connectionString: plane.database.url });
+    await holder.connect();
+    await holder.query('begin');
+    await holder.query('select from runplane.runs where id = $1 for update', [run]);
+    const both = [cancel(run), cancel(run)];
+    await plane.untilBlocked(2);
+    await holder.query('commit');
+    await holder.end();
+    const changed = (await Promise.all(both)).map((outcome) =>
+      outcome.kind === 'BulkSuccess' ? outcome.changed : outcome.kind,
+    );
+    expect(changed.sort()).toEqual(
+      typeof changed[0] === 'number' ? [0, 1] : ['RunActionSuccess', 'RunActionSuccess'],
+    );
+    expect(await audits()).toHaveLength(1);
+  });
+
+  test('is not, when it ended before', async () => {
+    const run = await plane.launch('one');
+    const [task] = await plane.claim(['a']);
+    const holder = new pg.Client({ connectionString: plane.database.url });
+    await holder.connect();
+    await holder.query('begin');
+    await holder.query('select from runplane.runs where id = $1 for update', [run]);
+    const ended = plane.report(task as never, { status: 'COMPLETED' });
+    await plane.untilBlocked(1);
+    const cancelled = cancelRun(run);
+    await plane.untilBlocked(2);
+    await holder.query('commit');
+    await holder.end();
+    expect(await ended).toMatchObject({ taskStatus: 'COMPLETED' });
+    expect(await cancelled).toMatchObject({ kind: 'IllegalState', status: 'COMPLETED' });
+    expect(await audits()).toEqual([]);
   });
 
   test('keeps work that is done: its last task completing in spite of the cancel completes it', async () => {

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { beforeEach, expect, test } from 'vitest';
+import { apply } from '../operator/manifest/fixture.ts';
 import { actor, ControlPlane } from '../support/control-plane.ts';
 
 let plane: ControlPlane;
@@ -9,7 +10,8 @@ beforeEach(async () => {
   plane = await ControlPlane.start();
   const { configuration } = plane.services;
   await configuration.savePool({ name: 'p', slotsPerReplica: 4 }, actor);
-  await configuration.saveQueue({ name: 'q', pool: 'p' }, actor);
+  await configuration.savePool({ name: 'elastic', slotsPerReplica: 4, elastic: true }, actor);
+  await configuration.saveQueue({ name: 'q', pool: 'p', sharedWeight: 1 }, actor);
   await plane.agent('a', { queue: 'q' });
   await plane.job('one', ['a']);
   for (let i = 0; i < 6; i++) await plane.launch('one');
@@ -21,10 +23,10 @@ beforeEach(async () => {
   };
 });
 
-const claimOfPool = async (): Promise<number> => {
+const claimOfPool = async (pool = 'p'): Promise<number> => {
   const outcome = await plane.services.dispatch.claimTasks({
     workerId: plane.workerId,
-    pool: 'p',
+    pool,
     limit: 100,
   });
   if (outcome.kind !== 'ClaimTasksSuccess') throw new Error(JSON.stringify(outcome));
@@ -43,13 +45,28 @@ async function whileAgentIsHeld<T>(first: () => Promise<T>, then: () => Promise<
   return begun;
 }
 
-test('a claim that waits while its pool loses slots takes no more than are left', async () => {
-  const changed = whileAgentIsHeld(
-    () => plane.services.configuration.savePool({ name: 'p', slotsPerReplica: 1 }, actor),
-    async () => expect(await claimOfPool()).toBe(1),
+test.each([
+  { pool: 'p', by: 'itself' },
+  { pool: 'elastic', by: 'itself' },
+  { pool: 'p', by: 'a manifest' },
+  { pool: 'elastic', by: 'a manifest' },
+])('a claim that waits while its pool ($pool) gets one slot, by $by, takes no more', async ({ pool, by }) => {
+  const elastic = pool === 'elastic';
+  const save = async (): Promise<{ kind: string }> =>
+    by === 'itself'
+      ? plane.services.configuration.savePool({ name: pool, slotsPerReplica: 1, elastic }, actor)
+      : apply(plane, `pools: [{ name: ${pool}, slotsPerReplica: 1, elastic: ${elastic} }]`);
+  const changed = whileAgentIsHeld(save, async () => expect(await claimOfPool(pool)).toBe(1));
+  expect((await changed).kind).toMatch(/Applied|Success/);
+  expect(await claimOfPool(pool)).toBe(0);
+});
+
+test('a claim that waits while its queue ceases to lend to its pool takes nothing', async () => {
+  const saved = whileAgentIsHeld(
+    () => plane.services.configuration.saveQueue({ name: 'q', pool: 'p', sharedWeight: 0 }, actor),
+    async () => expect(await claimOfPool('elastic')).toBe(0),
   );
-  expect(await changed).toMatchObject({ kind: 'SavePoolSuccess' });
-  expect(await claimOfPool()).toBe(0);
+  expect(await saved).toMatchObject({ kind: 'SaveQueueSuccess' });
 });
 
 test('a claim that waits while its queue is paused takes nothing', async () => {

@@ -1,5 +1,7 @@
 import pg from 'pg';
 import { beforeEach, describe, expect, it } from 'vitest';
+import type { Queryable } from '../../src/db/pool.ts';
+import { findClaimableAgents } from '../../src/dispatch/claimable-agents.sql.ts';
 import type { Assignment } from '../../src/dispatch/types.ts';
 import { actor, ControlPlane } from '../support/control-plane.ts';
 import { expectInvariants } from '../support/invariants.ts';
@@ -88,6 +90,42 @@ describe('claims begin to look', () => {
       outcome: 'APPLIED',
     });
     expect(await plane.claim(['a'], 10)).toHaveLength(1);
+  });
+
+  it('and so do hints, while a snapshot keeps what is over from being removed', async () => {
+    await launch(1000);
+    const snapshot = await openTransaction();
+    await snapshot.query('set transaction isolation level repeatable read');
+    await snapshot.query('select from runplane.agents');
+    for (let n = 0; n < 9; n++) {
+      const claimed = await plane.claim(['a'], 100);
+      await Promise.all(claimed.map((one) => plane.report(one, { status: 'COMPLETED' })));
+      await pass();
+    }
+    await expect
+      .poll(async () => (await claimSlowly(1)) && (await scanStart()).turn, { timeout: 20_000 })
+      .toBeGreaterThan(900);
+    const ids = await plane.rows<{ id: string }>(`select id from runplane.agents where name = 'a'`);
+    const client = new pg.Client({ connectionString: plane.database.url });
+    await client.connect();
+    let blocks = 0;
+    const explained = async ({ text, values }: { text: string; values?: unknown[] }) => {
+      const { rows } = await client.query(`explain (analyze, buffers, format json) ${text}`, values);
+      const { Plan } = rows[0]['QUERY PLAN'][0];
+      blocks = Plan['Shared Hit Blocks'] + Plan['Shared Read Blocks'];
+      return { rows: [] };
+    };
+    // The first time, catalogs are read, too.
+    for (let n = 0; n < 2; n++)
+      await findClaimableAgents(
+        { query: explained } as unknown as Queryable,
+        ids.map(({ id }) => id),
+      );
+    await client.end();
+    await snapshot.query('commit');
+    await snapshot.end();
+    expect(blocks).toBeGreaterThan(0);
+    expect(blocks).toBeLessThan(50);
   });
 
   it('never behind a task that a transaction made ready which takes longer than many claims', async () => {

@@ -84,7 +84,9 @@ async function lockAgents(tx: Queryable, toLock: ReadonlyMap<Noun, ToLock>): Pro
   const { rows } = await tx.query<{ id: string; changes: boolean }>({
     text: `select a.id, a.id = any($1::uuid[]) or a.name = any($2) as changes from runplane.agents a
             where a.id = any($1::uuid[]) or a.name = any($2) or a.queue_id in (
-              select q.id from runplane.queues q where q.id = any($3::uuid[]) or q.pool_id = any($4::uuid[]))
+              select q.id from runplane.queues q where q.id = any($3::uuid[]) or exists (
+                select from runplane.pools p
+                 where p.id = any($4::uuid[]) and runplane.serves(p.id, p.elastic, q.pool_id, q.shared_weight)))
             order by a.id for no key update`,
     values: [ids, names, toLock.get('queue')?.ids ?? [], toLock.get('pool')?.ids ?? []],
   });
