@@ -110,12 +110,13 @@ describe('a run that is cancelled', () => {
   });
 
   test.each([
-    { by: 'its id', cancel: (run: string) => cancelRun(run) },
+    { by: 'its id', cancel: (run: string) => cancelRun(run), outcomes: ['RunActionSuccess'] },
     {
       by: 'a filter',
       cancel: (run: string) => plane.services.actions.cancelRuns({ filter: { ids: [run] } }, actor),
+      outcomes: [0, 1],
     },
-  ])('is so once, whoever asks at the same time, by $by', async ({ cancel }) => {
+  ])('is so once, whoever asks at the same time, by $by', async ({ cancel, outcomes }) => {
     const run = await plane.launch('one');
     await plane.claim(['a']);
     const holder = new pg.Client({ connectionString: plane.database.url });
@@ -129,9 +130,7 @@ describe('a run that is cancelled', () => {
     const changed = (await Promise.all(both)).map((outcome) =>
       outcome.kind === 'BulkSuccess' ? outcome.changed : outcome.kind,
     );
-    expect(changed.sort()).toEqual(
-      typeof changed[0] === 'number' ? [0, 1] : ['RunActionSuccess', 'RunActionSuccess'],
-    );
+    expect(new Set<unknown>(changed)).toEqual(new Set<unknown>(outcomes));
     expect(await audits()).toHaveLength(1);
   });
 
