@@ -131,8 +131,8 @@ export function createGraphQLEndpoint({
       await connections.answer(request, response, authority, async () => {
         const prepared = await prepareOperation(request, authority, preparation);
         const context = createContext(requestInfo(request, response, authority));
-        const results = await OperationResults.start(executionOf(prepared, context));
-        return { request: prepared.request, results };
+        const execution = executionOf(prepared, context);
+        return { request: prepared.request, start: () => OperationResults.start(execution) };
       });
     },
   };

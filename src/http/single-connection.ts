@@ -9,7 +9,15 @@ import { EventWriter } from './event-writer.ts';
 import { HttpError } from './http-error.ts';
 import type { OperationRequest } from './operation-request.ts';
 import type { OperationResults } from './operation-results.ts';
-import { acceptsEvents, type Call, send, tokenOf, toSseRequest } from './sse-requests.ts';
+import {
+  acceptsEvents,
+  type Call,
+  operationIdOf,
+  ownSseRequest,
+  send,
+  tokenOf,
+  toSseRequest,
+} from './sse-requests.ts';
 import type { StreamCap } from './stream-cap.ts';
 import { UnsentMessages } from './unsent-messages.ts';
 
@@ -19,8 +27,11 @@ export interface SingleConnectionOptions {
   reservationSeconds: number;
 }
 
-/** Starts the operation of a request whose results go to a stream that is there already. */
-export type StartOperation = () => Promise<{ request: OperationRequest; results: OperationResults }>;
+/** Reads the operation of a request whose results go to a stream that is there already. */
+export type PrepareOperation = () => Promise<{
+  request: OperationRequest;
+  start: () => Promise<OperationResults>;
+}>;
 
 /** A stream from the request that reserves it to the end of the connection that it became. */
 interface Stream {
@@ -50,7 +61,7 @@ export class SingleConnections {
     this.#options = options;
     this.#handler = createHandler<undefined, Call>({
       authenticate: ({ context }) => context.token,
-      onSubscribe: ({ context }) => context.results as AsyncGenerator<never>,
+      onSubscribe: ({ context }) => context.start?.() as Promise<AsyncGenerator<never>>,
     });
   }
 
@@ -73,7 +84,7 @@ export class SingleConnections {
     request: IncomingMessage,
     response: ServerResponse,
     authority: Authority,
-    start: StartOperation,
+    prepare: PrepareOperation,
   ): Promise<void> {
     const { viewer } = authority;
     if (request.method === 'PUT') return this.#reserve(request, response, viewer);
@@ -83,24 +94,17 @@ export class SingleConnections {
       throw new HttpError(404, 'NOT_FOUND', 'There is no such stream: reserve one with PUT.');
     }
     if (request.method === 'DELETE') {
-      const call = { token: stream.token, results: null };
+      const call = { token: stream.token, start: null };
       return send(response, await this.#handler(toSseRequest(request, call)));
     }
     if (acceptsEvents(request)) return this.#open(request, response, stream, authority);
-    return this.#execute(request, response, stream, start);
+    return this.#execute(request, response, stream, prepare);
   }
 
   async #reserve(request: IncomingMessage, response: ServerResponse, viewer: Viewer): Promise<void> {
     if (this.#streams.size >= limits.reservedStreams) {
-      throw new HttpError(
-        429,
-        'TOO_MANY_STREAMS',
-        `There are ${limits.reservedStreams} streams already; at most as many are kept.`,
-        {
-          extensions: { limit: limits.reservedStreams },
-          retryAfterSeconds: this.#options.reservationSeconds,
-        },
-      );
+      const message = `There are ${limits.reservedStreams} streams already; at most as many are kept.`;
+      throw tooManyStreams(message, limits.reservedStreams, this.#options.reservationSeconds);
     }
     const stream: Stream = {
       token: randomBytes(24).toString('base64url'),
@@ -112,7 +116,7 @@ export class SingleConnections {
       expiry: null,
       free: this.#options.streams.take(viewer.tokenId),
     };
-    const answer = await this.#handler(toSseRequest(request, { token: stream.token, results: null }));
+    const answer = await this.#handler(toSseRequest(request, { token: stream.token, start: null }));
     if (answer[1].status !== 201) {
       stream.free();
       return send(response, answer);
@@ -126,14 +130,7 @@ export class SingleConnections {
   /** Nobody came for it. The protocol ends streams that are open, so it is opened for nobody. */
   async #expire(stream: Stream): Promise<void> {
     this.#forget(stream);
-    const [body] = await this.#handler({
-      method: 'GET',
-      url: '/',
-      headers: { get: (name) => (name === 'accept' ? 'text/event-stream' : null) },
-      body: null,
-      raw: undefined,
-      context: { token: stream.token, results: null },
-    });
+    const [body] = await this.#handler(ownSseRequest(stream.token, 'GET'));
     if (body && typeof body !== 'string') await body.return(undefined);
   }
 
@@ -157,7 +154,7 @@ export class SingleConnections {
     stream: Stream,
     authority: Authority,
   ): Promise<void> {
-    const answer = await this.#handler(toSseRequest(request, { token: stream.token, results: null }));
+    const answer = await this.#handler(toSseRequest(request, { token: stream.token, start: null }));
     const [messages] = answer;
     if (!messages || typeof messages === 'string') return send(response, answer);
     this.#settle(stream);
@@ -191,7 +188,7 @@ export class SingleConnections {
     request: IncomingMessage,
     response: ServerResponse,
     stream: Stream,
-    start: StartOperation,
+    prepare: PrepareOperation,
   ): Promise<void> {
     if (stream.unsent.isFull) {
       const message = `The stream has ${limits.unsentMessages} messages that were not read: it takes no other operation.`;
@@ -202,12 +199,22 @@ export class SingleConnections {
     }
     const release = this.#takePlace(stream);
     try {
-      const { request: operation, results } = await start();
-      const paced = stream.unsent.pace(results, release);
-      const call = { token: stream.token, results: paced };
+      const { request: operation, start } = await prepare();
+      let paced = null as AsyncGenerator<unknown> | null;
+      // Not before its id is known to be free: what is refused is not executed.
+      const begin = async (): Promise<AsyncGenerator<unknown>> => {
+        try {
+          paced = stream.unsent.pace(await start(), release);
+          return paced;
+        } catch (error) {
+          await this.#handler(ownSseRequest(stream.token, 'DELETE', operationIdOf(operation)));
+          throw error;
+        }
+      };
+      const call = { token: stream.token, start: begin };
       const answer = await this.#handler(toSseRequest(request, call, operation));
       // A stream that ended meanwhile ends no operations any more.
-      if (answer[1].status !== 202 || !this.#streams.has(stream.token)) await paced.return(undefined);
+      if (answer[1].status !== 202 || !this.#streams.has(stream.token)) await paced?.return(undefined);
       send(response, answer);
     } catch (error) {
       release();
@@ -218,15 +225,8 @@ export class SingleConnections {
   /** Of an operation: it counts as a stream of its token. */
   #takePlace(stream: Stream): () => void {
     if (stream.operations >= limits.operationsOfStream) {
-      throw new HttpError(
-        429,
-        'TOO_MANY_STREAMS',
-        `The stream has ${limits.operationsOfStream} operations already; at most as many are allowed.`,
-        {
-          extensions: { limit: limits.operationsOfStream },
-          retryAfterSeconds: 1,
-        },
-      );
+      const message = `The stream has ${limits.operationsOfStream} operations already; at most as many are allowed.`;
+      throw tooManyStreams(message, limits.operationsOfStream, 1);
     }
     const free = this.#options.streams.take(stream.tokenId);
     stream.operations++;
@@ -239,5 +239,8 @@ export class SingleConnections {
     };
   }
 }
+
+const tooManyStreams = (message: string, limit: number, retryAfterSeconds: number): HttpError =>
+  new HttpError(429, 'TOO_MANY_STREAMS', message, { extensions: { limit }, retryAfterSeconds });
 
 const ownerOf = ({ tokenId, name }: Viewer): string => `${tokenId ?? ''} ${name}`;

@@ -6,7 +6,8 @@ import type { OperationRequest } from './operation-request.ts';
 /** What a request of the protocol is about. */
 export interface Call {
   token: string;
-  results: AsyncIterableIterator<unknown> | null;
+  /** Begins its operation; null: it has none. */
+  start: (() => Promise<AsyncGenerator<unknown>>) | null;
 }
 
 export const acceptsEvents = (request: IncomingMessage): boolean =>
@@ -40,12 +41,32 @@ export function toSseRequest(
       query: operation.query,
       variables: operation.variables ?? undefined,
       operationName: operation.operationName ?? undefined,
-      extensions: operation.extensions ?? undefined,
+      extensions: { ...operation.extensions, operationId: operationIdOf(operation) },
     },
     raw: undefined,
     context,
   };
 }
+
+/** Empty: it has none. */
+export function operationIdOf({ extensions }: OperationRequest): string {
+  const id = extensions?.operationId ?? '';
+  if (typeof id === 'string' || typeof id === 'number') return String(id);
+  throw new HttpError(400, 'BAD_REQUEST', 'extensions.operationId must be a string.');
+}
+
+/** What the server itself asks for: that a stream is opened, or an operation of it forgotten. */
+export const ownSseRequest = (token: string, method: 'GET' | 'DELETE', operationId = '') => ({
+  method,
+  url: `/?operationId=${encodeURIComponent(operationId)}`,
+  headers: {
+    get: (name: string): string | null =>
+      name === 'accept' && method === 'GET' ? 'text/event-stream' : null,
+  },
+  body: null,
+  raw: undefined,
+  context: { token, start: null },
+});
 
 const codes = {
   400: 'BAD_REQUEST',

@@ -110,6 +110,34 @@ test('an operation that is wrong is told so, and leaves nothing behind', async (
   expect((await stream.send(token, ask('1'))).status).toBe(202);
 });
 
+test('an operation whose id is none, or is taken, is not executed', async () => {
+  await start();
+  await server.plane.agent('a');
+  await server.plane.job('one', ['a']);
+  const { token } = await stream.reserve();
+  expect((await stream.send(token, ask('1', watchRuns))).status).toBe(202);
+  const kept = () => server.plane.services.kept();
+  await expect.poll(kept).toMatchObject({ subscribers: 1 });
+  const before = kept();
+  const refused = async (operationId: unknown): Promise<[number, unknown]> => {
+    const extensions = { operationId };
+    await stream.send(token, {
+      query: 'subscription { workAvailable(agents: ["a"]) { agents } }',
+      extensions,
+    });
+    const launch = 'mutation { launchRun(input: { job: "one" }) { __typename } }';
+    const response = await stream.send(token, { query: launch, extensions });
+    return [response.status, await codeOf(response)];
+  };
+  expect([await refused(undefined), await refused({ toString: null }), await refused('1')]).toEqual([
+    [400, 'BAD_REQUEST'],
+    [400, 'BAD_REQUEST'],
+    [409, 'STREAM_CONFLICT'],
+  ]);
+  expect(await server.plane.rows('select id from runplane.runs')).toEqual([]);
+  expect(kept()).toEqual(before);
+});
+
 describe('an iterator that throws', () => {
   const failing: GraphQLSchema = new GraphQLSchema({
     query: new GraphQLObjectType({
