@@ -11,6 +11,7 @@ import { type ChangeScope, type LoggedChange, readSince } from './changelog/read
 import { Signal, type SignalTimes } from './changelog/signal.ts';
 import type { ChangeLog } from './changelog/types.ts';
 import { type AuthenticationOptions, CredentialStore } from './credentials/credentials.ts';
+import type { Duty } from './db/duty.ts';
 import type { Installation } from './db/migrate.ts';
 import { Database, type DatabaseOptions } from './db/pool.ts';
 import type { InlineHandler } from './dispatch/handlers.ts';
@@ -34,7 +35,6 @@ import type { Actions, Configuration } from './operator/types.ts';
 import { AttemptEventRecorder } from './result/attempt-events/attempt-events.ts';
 import { ResultRecorder } from './result/results.ts';
 import type { AttemptEvents } from './result/types.ts';
-import type { Duty } from './scheduler/duty.ts';
 import { createEstimator } from './scheduler/estimator.ts';
 import { createMover } from './scheduler/mover.ts';
 import { ReadyWatch } from './scheduler/ready-watch.ts';
@@ -121,7 +121,7 @@ export async function startServices(options: ServicesOptions): Promise<Services>
     onSignal: (listener) => signal.onChange(listener, 'attemptEvents'),
     onError: (error) => onError(error, 'attempt event reader'),
   });
-  const horizon = new HorizonWatch({ db, log, onError: (error) => onError(error, 'horizon watch') });
+  const horizon = new HorizonWatch({ db, log, onError });
   horizon.start();
   const intake = createIntake({ db, installation, onCommit, observer });
   const results = new ResultRecorder({

@@ -1,3 +1,4 @@
+import { Duty } from '../db/duty.ts';
 import type { Database } from '../db/pool.ts';
 import { type HorizonBlocker, readBlocker } from './horizon-blocker.sql.ts';
 import { endOf, horizonOf, readSnapshot } from './snapshot.ts';
@@ -30,7 +31,7 @@ export function followHorizon(
 export interface HorizonWatchOptions {
   db: Database;
   log: { warn(fields: object, message: string): void; info(fields: object, message: string): void };
-  onError: (error: unknown) => void;
+  onError: (error: unknown, duty: string) => void;
 }
 
 const lookEveryMs = 1_000;
@@ -41,12 +42,16 @@ export class HorizonWatch {
   readonly #options: HorizonWatchOptions;
   #standing: StandingHorizon | null = null;
   #stalled: { horizon: bigint; blocker: HorizonBlocker | null } | null = null;
-  #timer: NodeJS.Timeout | null = null;
-  #looking: Promise<void> = Promise.resolve();
-  #stopped = false;
+  readonly #duty: Duty;
 
   constructor(options: HorizonWatchOptions) {
     this.#options = options;
+    const { onError } = options;
+    this.#duty = new Duty({
+      name: 'horizon watch',
+      onError,
+      runOnce: () => this.#look().then(() => lookEveryMs),
+    });
   }
 
   get stall(): HorizonStall | null {
@@ -55,20 +60,12 @@ export class HorizonWatch {
   }
 
   start(): void {
-    this.#timer = setTimeout(() => {
-      this.#looking = this.#look()
-        .catch(this.#options.onError)
-        .then(() => {
-          if (!this.#stopped) this.start();
-        });
-    }, lookEveryMs);
+    this.#duty.start();
   }
 
   /** Settles when a look that is under way is over. */
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    if (this.#timer) clearTimeout(this.#timer);
-    await this.#looking;
+  stop(): Promise<void> {
+    return this.#duty.stop();
   }
 
   async #look(): Promise<void> {

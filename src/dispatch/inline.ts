@@ -1,4 +1,5 @@
 import type { Signal } from '../changelog/signal.ts';
+import { Duty } from '../db/duty.ts';
 import type { Database } from '../db/pool.ts';
 import { newUuid } from '../domain/ids.ts';
 import { traceparentOf } from '../domain/trace-context.ts';
@@ -6,7 +7,6 @@ import { preciseNow, type WorkObserver } from '../domain/work-observer.ts';
 import type { ResultRecorder } from '../result/results.ts';
 import type { AttemptEvents } from '../result/types.ts';
 import { claimTasks } from '../scheduler/claim-tasks.ts';
-import { Duty } from '../scheduler/duty.ts';
 import type { ReadyWatch } from '../scheduler/ready-watch.ts';
 import type { Execution } from './execution.ts';
 import type { InlineHandler } from './handlers.ts';

@@ -1,7 +1,7 @@
+import { Duty } from '../db/duty.ts';
 import type { Database } from '../db/pool.ts';
 import { InvalidInputError, isInvalidInput } from '../domain/problems.ts';
 import { parseName, parseOptionalName } from '../domain/text.ts';
-import { Duty } from '../scheduler/duty.ts';
 import type { ReadyWatch, Watcher } from '../scheduler/ready-watch.ts';
 import { type AgentToClaim, findAgents } from './agents-to-claim.sql.ts';
 import { findClaimableAgents } from './claimable-agents.sql.ts';

@@ -1,7 +1,7 @@
+import { Duty } from '../db/duty.ts';
 import type { Database } from '../db/pool.ts';
 import { statement } from '../db/transaction.ts';
 import { newUuid } from '../domain/ids.ts';
-import { Duty } from '../scheduler/duty.ts';
 
 export interface Piece<Position> {
   /** Where the next piece begins: of this round, or of the next one when this one is over. */

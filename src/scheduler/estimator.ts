@@ -1,6 +1,6 @@
+import { Duty } from '../db/duty.ts';
 import type { Database } from '../db/pool.ts';
 import { statement } from '../db/transaction.ts';
-import { Duty } from './duty.ts';
 
 export interface EstimatorOptions {
   db: Database;

@@ -1,6 +1,6 @@
 import type { Signal } from '../changelog/signal.ts';
+import { Duty } from '../db/duty.ts';
 import type { Queryable } from '../db/pool.ts';
-import { Duty } from './duty.ts';
 
 export interface ReadyWatchOptions {
   db: Queryable;

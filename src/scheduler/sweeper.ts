@@ -1,6 +1,6 @@
+import { Duty } from '../db/duty.ts';
 import type { Database } from '../db/pool.ts';
 import type { ResultRecorder } from '../result/results.ts';
-import { Duty } from './duty.ts';
 
 export interface SweeperOptions {
   db: Database;

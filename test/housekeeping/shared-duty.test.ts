@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { Duty } from '../../src/db/duty.ts';
 import { createSharedDuty, type Piece } from '../../src/housekeeping/shared-duty.ts';
-import type { Duty } from '../../src/scheduler/duty.ts';
 import { setClockAhead } from '../support/clock.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 

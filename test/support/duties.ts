@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
+import type { Duty } from '../../src/db/duty.ts';
 import type { Database } from '../../src/db/pool.ts';
-import type { Duty } from '../../src/scheduler/duty.ts';
 
 /** Runs a round of a shared duty now, to its end. */
 export async function runRound(db: Database, name: string, duty: Duty): Promise<void> {

@@ -1,10 +1,10 @@
+import type { Duty } from '../../db/duty.ts';
 import type { Database } from '../../db/pool.ts';
 import { transactionByKey } from '../../db/transaction.ts';
 import { failureWithStack } from '../../domain/failure.ts';
 import { groupBy } from '../../domain/group-by.ts';
 import type { WorkObserver } from '../../domain/work-observer.ts';
 import { warnOfLoss } from '../../result/tell-endings.ts';
-import type { Duty } from '../../scheduler/duty.ts';
 import { createSharedDuty } from '../shared-duty.ts';
 import type { LastChange } from './decide-places.ts';
 import { findLastChanges } from './find-last-changes.sql.ts';

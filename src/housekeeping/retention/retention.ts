@@ -1,6 +1,6 @@
 import { deleteOldChanges } from '../../changelog/delete-old-changes.sql.ts';
+import type { Duty } from '../../db/duty.ts';
 import type { Database } from '../../db/pool.ts';
-import type { Duty } from '../../scheduler/duty.ts';
 import { createSharedDuty } from '../shared-duty.ts';
 import { deleteOldEvents, findRunsOfOldEvents } from './delete-attempt-events.sql.ts';
 import { deleteOld, type SimpleTable } from './delete-old.sql.ts';
