@@ -13,8 +13,8 @@ const boundaries = {
   },
   db: {
     sees: ['domain'],
-    modules: ['errors.ts'],
-    why: 'src/db imports only src/domain and src/errors.ts: tables and transactions know nothing of the services that use them.',
+    modules: [],
+    why: 'src/db imports only src/domain: tables and transactions know nothing of the services that use them.',
   },
   changelog: {
     sees: ['domain', 'db'],
@@ -41,8 +41,8 @@ const boundaries = {
     why: 'src/dispatch imports only src/domain, src/db, src/changelog, src/scheduler and src/result: it claims by the scheduler, reports by the result, and knows no other service.',
   },
   housekeeping: {
-    sees: ['domain', 'db', 'changelog', 'scheduler', 'result'],
-    why: "src/housekeeping imports only src/domain, src/db, src/changelog, src/scheduler and src/result: it repairs by the door that results go through and is a duty like the scheduler's, and nothing depends on it.",
+    sees: ['domain', 'db', 'changelog', 'result'],
+    why: 'src/housekeeping imports only src/domain, src/db, src/changelog and src/result: it repairs by the door that results go through, and nothing depends on it.',
   },
   operator: {
     sees: ['domain', 'db', 'changelog', 'intake', 'result', 'read'],
@@ -73,12 +73,6 @@ const boundaries = {
   knowledge: {
     sees: ['domain', 'db', 'intake', 'operator', 'dispatch'],
     why: 'src/knowledge imports only src/domain, src/db (its own tables), src/intake, src/operator and the handler contract of src/dispatch: it is a user of the control plane, not a part of it.',
-  },
-  worker: {
-    sees: [],
-    modules: [],
-    database: false,
-    why: 'src/worker imports nothing of the server: it is published for other programs, which speak to the server over the network.',
   },
   client: {
     sees: [],
@@ -111,7 +105,7 @@ function restrictImports(patterns, paths = noEnvImport) {
 }
 
 /** One override per depth, because a pattern sees the text of an import and not the file it leads to. */
-function boundaryOverrides(folder, { sees, modules, database = true, typesOnly = [], why }) {
+function boundaryOverrides(folder, { sees, modules, database = true, why }) {
   return [1, 2, 3].map((depth) => {
     const src = '../'.repeat(depth);
     const known = sees.map((name) => `!${src}${name}/**`);
@@ -120,11 +114,6 @@ function boundaryOverrides(folder, { sees, modules, database = true, typesOnly =
         ? [`${src}*/**`, ...known, `${src}app.ts`, `${src}main.ts`]
         : [`${src}**`, ...known, ...modules.map((name) => `!${src}${name}`)];
     const patterns = [{ group, message: why }];
-    if (typesOnly.length > 0) {
-      // First, because a negated pattern of the group ends the search.
-      const regex = `^${src.replaceAll('.', '\\.')}(${typesOnly.join('|')})/`;
-      patterns.unshift({ regex, allowTypeImports: true, message: why });
-    }
     if (!database) patterns.push(databasePackages);
     return { files: [`src/${folder}/${'*/'.repeat(depth - 1)}*.ts`], rules: restrictImports(patterns) };
   });
@@ -145,16 +134,7 @@ export default {
   plugins: ['typescript', 'unicorn', 'oxc', 'import', 'promise', 'node'],
   options: { typeAware: true, denyWarnings: true, reportUnusedDisableDirectives: 'error' },
   // Examples have packages and types of their own; test/system compiles them.
-  ignorePatterns: [
-    'node_modules',
-    'drizzle',
-    'dist',
-    'examples',
-    '.runplane',
-    '.tmp',
-    'coverage',
-    'web/dist',
-  ],
+  ignorePatterns: ['node_modules', 'drizzle', 'dist', 'examples', '.runplane', '.tmp', 'coverage'],
   categories: { correctness: 'error' },
   rules: {
     // Promises: nothing is lost, nothing is awaited that cannot be. A drizzle query is a thenable.
