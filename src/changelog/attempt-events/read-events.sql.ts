@@ -16,7 +16,7 @@ export interface EventScope {
 export interface LoggedEvent extends AttemptEvent {
   xid: string;
   runId: string;
-  /** Of its data. */
+  /** Of its type and data. */
   bytes: number;
 }
 
