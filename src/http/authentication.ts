@@ -23,7 +23,7 @@ export async function authenticate(request: IncomingMessage, credentials: Creden
   const token = bearerToken(request);
   const authority =
     cookie !== null ? credentials.ofSession(cookie) : token === null ? null : credentials.ofToken(token);
-  const found = await orUnavailable(authority);
+  const found = await orThrowUnavailable(authority);
   if (!found) throw unauthenticated();
   return found;
 }
@@ -33,7 +33,7 @@ export const bearerToken = (request: IncomingMessage): string | null =>
   /^Bearer +([\x21-\x7e]{1,8192})$/i.exec(request.headers.authorization ?? '')?.[1] ?? null;
 
 /** A credential that cannot be checked now is not a wrong one. */
-export async function orUnavailable<T>(check: Promise<T> | T): Promise<T> {
+export async function orThrowUnavailable<T>(check: Promise<T> | T): Promise<T> {
   try {
     return await check;
   } catch (error) {

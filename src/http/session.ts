@@ -1,6 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type AdmissionOptions, addressOf } from './admission.ts';
-import { bearerToken, cookieOf, orUnavailable, sessionCookie, unauthenticated } from './authentication.ts';
+import {
+  bearerToken,
+  cookieOf,
+  orThrowUnavailable,
+  sessionCookie,
+  unauthenticated,
+} from './authentication.ts';
 import { type BodyRoom, readJsonBody } from './body.ts';
 import { HttpError } from './http-error.ts';
 import { checkOrigin } from './origins.ts';
@@ -22,14 +28,14 @@ export async function answerSession(
   switch (request.method) {
     case 'POST': {
       const token = bearerToken(request) ?? (await tokenInBody(request, strangersBodies));
-      const session = await orUnavailable(credentials.openSession(token));
+      const session = await orThrowUnavailable(credentials.openSession(token));
       if (session) setCookie(request, response, session.cookie, session.seconds);
       else if (needed) throw unauthenticated();
       break;
     }
     case 'DELETE': {
       const cookie = cookieOf(request);
-      if (cookie !== null) await orUnavailable(credentials.closeSession(cookie));
+      if (cookie !== null) await orThrowUnavailable(credentials.closeSession(cookie));
       setCookie(request, response, '', 0);
       break;
     }

@@ -27,7 +27,7 @@ export async function act<Outcome extends { kind: string }>(
 }
 
 /** Refuses what comes too late. */
-export const isOver = (what: string, status: TaskStatus | RunStatus): IllegalState => ({
+export const overAlready = (what: string, status: TaskStatus | RunStatus): IllegalState => ({
   kind: 'IllegalState',
   message: `The ${what} is ${status} already.`,
   status,

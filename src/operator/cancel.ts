@@ -8,7 +8,7 @@ import {
   type ActionsContext,
   act,
   auditStatus,
-  isOver,
+  overAlready,
   readRunStatus,
   readTask,
   runsOfTasks,
@@ -23,7 +23,7 @@ export const createCancels = (context: ActionsContext & { cancelGraceSeconds: nu
     act(context, input.reason, async (tx, reason) => {
       const task = await readTask(tx, input.taskId);
       if (!task) return notFound('task', toPublicId('task', input.taskId));
-      if (isTerminal(task.status)) return isOver('task', task.status);
+      if (isTerminal(task.status)) return overAlready('task', task.status);
       const { taskId } = input;
       const cancelled = await cancelTasks(tx, {
         runIds: [task.runId],
@@ -52,7 +52,7 @@ export const createCancels = (context: ActionsContext & { cancelGraceSeconds: nu
     act(context, input.reason, async (tx, reason) => {
       const before = await readRunStatus(tx, input.runId);
       if (!before) return notFound('run', toPublicId('run', input.runId));
-      if (isTerminal(before)) return isOver('run', before);
+      if (isTerminal(before)) return overAlready('run', before);
       if (before === 'CANCELLING') return { kind: 'RunActionSuccess', runId: input.runId, runStatus: before };
       const cancelled = await cancelTasks(tx, {
         runIds: [input.runId],
@@ -64,7 +64,7 @@ export const createCancels = (context: ActionsContext & { cancelGraceSeconds: nu
       const runStatus = (await readRunStatus(tx, input.runId)) ?? before;
       if (cancelled.runIds.length === 0) {
         // It came to an end, or was cancelled, before this had its lock.
-        if (isTerminal(runStatus)) return isOver('run', runStatus);
+        if (isTerminal(runStatus)) return overAlready('run', runStatus);
         return { kind: 'RunActionSuccess', runId: input.runId, runStatus };
       }
       await auditStatus(tx, actor, 'run.cancel', toPublicId('run', input.runId), before, runStatus, reason);

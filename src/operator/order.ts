@@ -3,7 +3,7 @@ import { isInvalidInput, notFound, parsed } from '../domain/problems.ts';
 import { isTerminal } from '../domain/status.ts';
 import { parsePriority } from '../domain/task-fields.ts';
 import { changePriority, runTaskNow } from '../result/change-order.ts';
-import { type ActionsContext, act, isOver, readTask, type TaskToChange } from './act.ts';
+import { type ActionsContext, act, overAlready, readTask, type TaskToChange } from './act.ts';
 import { appendAudit } from './audit.ts';
 import type { Actions } from './types.ts';
 
@@ -15,7 +15,7 @@ export const createOrders = (context: ActionsContext): Orders => ({
       const target = toPublicId('task', taskId);
       const task = await readTask(tx, taskId);
       if (!task) return notFound('task', target);
-      if (isTerminal(task.status)) return isOver('task', task.status);
+      if (isTerminal(task.status)) return overAlready('task', task.status);
       if (!(await runTaskNow(tx, taskId))) {
         const message = `The task is ${task.status} and waits for no time; only scheduled ones and those that back off can be run now.`;
         return { kind: 'IllegalState', message, status: task.status };
@@ -39,7 +39,7 @@ export const createOrders = (context: ActionsContext): Orders => ({
       const target = toPublicId('task', taskId);
       const task = await readTask(tx, taskId);
       if (!task) return notFound('task', target);
-      if (isTerminal(task.status)) return isOver('task', task.status);
+      if (isTerminal(task.status)) return overAlready('task', task.status);
       if (task.priority !== priority) {
         await changePriority(tx, { id: taskId, isBlocked: task.status === 'BLOCKED' }, priority);
         const before = { priority: task.priority };

@@ -63,7 +63,7 @@ select json_build_object(${jsonColumns(leasedColumns)}) as attempts
   join runplane.tasks t on t.id = l.task_id
 having count(*) > 0`;
 
-const readEndedSql = `
+const readUnleasedSql = `
 select a.id as "attemptId", a.status as attempt, a.result_digest as "reportedDigest", a.number, t.sequence,
        exists (select from runplane.leases x where x.task_id = t.id offset 0) as leased,
        ${Object.entries(ofTask)
@@ -93,7 +93,7 @@ type Identity = Omit<AttemptRow, keyof Unfinished | 'attempt' | 'leased' | 'repo
 interface LeasedAttempt extends Identity {
   unfinished: Unfinished | null;
 }
-type EndedAttempt = Identity & Pick<AttemptRow, 'attempt' | 'leased' | 'reportedDigest'>;
+type UnleasedAttempt = Identity & Pick<AttemptRow, 'attempt' | 'leased' | 'reportedDigest'>;
 
 /** The attempts with their tasks; what decides whether a task is repeated is read for those that may be. */
 export async function readAttempts(
@@ -112,12 +112,12 @@ export async function readAttempts(
     .map((row) => attemptRow(row, 'RUNNING', null, true, row.unfinished));
   if (attempts.length === attemptIds.length) return attempts;
   const known = new Set(attempts.map(({ attemptId }) => attemptId));
-  const ended = await tx.query<EndedAttempt & Record<string, unknown>>({
-    name: 'read-ended-attempts',
-    text: readEndedSql,
+  const unleased = await tx.query<UnleasedAttempt & Record<string, unknown>>({
+    name: 'read-unleased-attempts',
+    text: readUnleasedSql,
     values: [attemptIds.filter((id) => !known.has(id))],
   });
-  for (const row of ended.rows)
+  for (const row of unleased.rows)
     attempts.push(attemptRow(row, row.attempt, row.reportedDigest, row.leased, null));
   return attempts;
 }

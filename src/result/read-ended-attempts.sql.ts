@@ -37,7 +37,7 @@ export async function readEndedAttempts(
 ): Promise<EndedAttempt[]> {
   if (attemptIds.length === 0) return [];
   const { rows } = await tx.query<EndedAttempt & Record<string, unknown>>({
-    name: 'read-told-attempts',
+    name: 'read-ended-attempts',
     text: readSql,
     values: [attemptIds],
   });

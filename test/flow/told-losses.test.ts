@@ -63,7 +63,7 @@ async function payloadReads(tx: Queryable): Promise<number> {
   return rows[0]?.reads ?? 0;
 }
 
-const forLosses = ['name-losses', 'read-told-attempts'];
+const forLosses = ['name-losses', 'read-ended-attempts'];
 const told = (statements: readonly (string | undefined)[]): (string | undefined)[] =>
   statements.filter((name) => name !== undefined && forLosses.includes(name));
 
