@@ -1,5 +1,6 @@
 import { digest } from './digest.ts';
 import { isJsonObject, type Json } from './json.ts';
+import { pathStep } from './json-path.ts';
 
 /** A place in which two values differ; undefined where one of them has nothing. */
 export interface Difference {
@@ -13,7 +14,9 @@ export interface Difference {
 export function differences(before: Json | undefined, after: Json | undefined, path = ''): Difference[] {
   if (isJsonObject(before) && isJsonObject(after)) {
     const keys = new Set([...Object.keys(before), ...Object.keys(after)]);
-    return [...keys].flatMap((key) => differences(before[key], after[key], path + step(key, path === '')));
+    return [...keys].flatMap((key) =>
+      differences(before[key], after[key], path + pathStep(key, path === '')),
+    );
   }
   if (Array.isArray(before) && Array.isArray(after)) {
     const longer = before.length > after.length ? before : after;
@@ -24,8 +27,3 @@ export function differences(before: Json | undefined, after: Json | undefined, p
 
 const isEqual = (before: Json | undefined, after: Json | undefined): boolean =>
   before === undefined || after === undefined ? before === after : digest(before).equals(digest(after));
-
-const step = (key: string, isFirst: boolean): string => {
-  if (!/^[$a-zA-Z_][\w$]*$/.test(key)) return `[${JSON.stringify(key)}]`;
-  return isFirst ? key : `.${key}`;
-};

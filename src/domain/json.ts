@@ -9,8 +9,9 @@ export interface JsonObject {
 export const isJsonObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-// Keys that turn into something else when an object is copied by assignment.
 const forbiddenKeys = new Set(['__proto__', 'constructor', 'prototype']);
+/** Keys that turn into something else when an object is copied by assignment. */
+export const isForbiddenKey = (key: string): boolean => forbiddenKeys.has(key);
 /** NUL and unpaired surrogates: Postgres cannot store them as text. */
 const unstorable = /\u0000|[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/;
 const unstorableEverywhere = new RegExp(unstorable, 'g');
@@ -43,14 +44,15 @@ export const repairText = (text: string): string => text.replace(unstorableEvery
 
 /**
  * Checks a JSON value against the input limits; throws with the field's name.
- * In repair mode text that cannot be stored is replaced instead of refused, as real models produce it.
+ * In repair mode text that cannot be stored is replaced instead of refused, as real models produce it. `bytes` are those
+ * of the value written out.
  */
 export function checkJson(
   value: unknown,
   field: string,
   options: { repair?: boolean; maxBytes?: number } = {},
-): { value: Json; repaired: boolean } {
-  if (value === null) return { value, repaired: false };
+): { value: Json; bytes: number; repaired: boolean } {
+  if (value === null) return { value, bytes: 4, repaired: false };
   const { repair = false, maxBytes = limits.jsonBytes } = options;
   let nodes = 0;
   let repaired = false;
@@ -101,7 +103,7 @@ export function checkJson(
     if (Array.isArray(v)) return v.map((entry) => walk(entry, depth + 1));
     const copy: JsonObject = {};
     for (const [key, entry] of Object.entries(v)) {
-      if (forbiddenKeys.has(key))
+      if (isForbiddenKey(key))
         throw new InvalidInputError(field, `${field} has a key ${key}, which is not allowed.`);
       copy[text(key, `a key of ${field}`)] = walk(entry, depth + 1);
     }
@@ -111,5 +113,5 @@ export function checkJson(
   const bytes = Buffer.byteLength(JSON.stringify(checked));
   if (bytes > maxBytes)
     throw new InvalidInputError(field, `${field} is ${bytes} bytes; at most ${maxBytes} are allowed.`);
-  return { value: checked, repaired };
+  return { value: checked, bytes, repaired };
 }

@@ -1,4 +1,4 @@
-import { isStorable } from './json.ts';
+import { isForbiddenKey, isStorable } from './json.ts';
 import { limits } from './limits.ts';
 import { InvalidInputError } from './problems.ts';
 
@@ -40,7 +40,7 @@ export function parseLabels(
   const parsedLabels: Record<string, string> = {};
   for (const [i, label] of labels.entries()) {
     const key = parseName(label.key, `${field}[${i}].key`, limits.labelKeyBytes);
-    if (['__proto__', 'constructor', 'prototype'].includes(key) || Object.hasOwn(parsedLabels, key)) {
+    if (isForbiddenKey(key) || Object.hasOwn(parsedLabels, key)) {
       throw new InvalidInputError(
         `${field}[${i}].key`,
         `${field}[${i}].key is ${key}, which is not allowed or given twice.`,

@@ -10,6 +10,7 @@ import {
   notFound,
   parsed,
 } from '../domain/problems.ts';
+import { parseTime } from '../domain/scalars.ts';
 import { apiTokenPrefix, newSecretToken } from '../domain/secret-token.ts';
 import { parseName } from '../domain/text.ts';
 import { topicFault } from '../domain/topic.ts';
@@ -131,21 +132,13 @@ update runplane.api_tokens t set revoked_at = now.at from now where t.id = $1 re
 function parseToken(input: CreateApiTokenInput): TokenSpec {
   if (input.scopes.length === 0)
     throw new InvalidInputError('scopes', 'scopes is empty: a token without any can do nothing.');
-  const { expiresAt = null } = input;
-  // Later than this the database writes a year that clients cannot read.
-  if (expiresAt && expiresAt.getTime() >= Date.UTC(10_000, 0)) {
-    throw new InvalidInputError(
-      'expiresAt',
-      'expiresAt is after the year 9999; leave it out for a token that does not expire.',
-    );
-  }
   return {
     name: parseName(input.name, 'name'),
     scopes: [...new Set(input.scopes)],
     agents: parseRestriction(input.agents, 'agents', parseName),
     jobs: parseRestriction(input.jobs, 'jobs', parseName),
     topics: parseRestriction(input.topics, 'topics', parsePattern),
-    expiresAt,
+    expiresAt: parseTime(input.expiresAt, 'expiresAt'),
   };
 }
 

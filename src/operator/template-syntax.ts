@@ -1,4 +1,5 @@
 import { isJsonObject, type Json, type JsonObject } from '../domain/json.ts';
+import { pathStep } from '../domain/json-path.ts';
 import { checkExpression, checkInterpolations, SyntaxFault } from './expression-syntax.ts';
 
 type Part = 'template' | 'expression' | 'conditions' | 'variables' | 'value';
@@ -89,7 +90,7 @@ export function templateFault(template: Json): { path: string; message: string }
 
   const checkObject = (object: JsonObject): void => {
     for (const [key, value] of Object.entries(object)) {
-      within(step(key), () => {
+      within(pathStep(key), () => {
         if (/^\$[a-zA-Z][a-zA-Z0-9]*$/.test(key))
           fault(`there is no operator ${key}; a key that starts with $ is written $$`);
         if (!key.startsWith('$$')) checkInterpolations(key);
@@ -102,7 +103,7 @@ export function templateFault(template: Json): { path: string; message: string }
     for (const [key, value] of Object.entries(object)) {
       const part = key === name ? takes : beside.find((other) => other.key.test(key))?.takes;
       if (part === undefined) fault(`${name} has no ${JSON.stringify(key)}`);
-      else within(step(key), () => check(part, value));
+      else within(pathStep(key), () => check(part, value));
     }
     for (const other of beside) {
       const given = Object.keys(object).filter((key) => other.key.test(key)).length;
@@ -114,7 +115,7 @@ export function templateFault(template: Json): { path: string; message: string }
     if (!isJsonObject(value)) return fault('it must be an object of conditions');
     const ofSwitch = path.at(-1) === '.$switch';
     for (const [condition, then] of Object.entries(value)) {
-      within(step(condition), () => {
+      within(pathStep(condition), () => {
         if (!ofSwitch || condition !== '$default') checkExpression(condition);
         checkTemplate(then);
       });
@@ -134,9 +135,6 @@ export function templateFault(template: Json): { path: string; message: string }
     return { path: path.join(''), message: error.message };
   }
 }
-
-const step = (key: string): string =>
-  /^[$a-zA-Z_][\w$]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
 
 function fault(message: string): never {
   throw new SyntaxFault(message);

@@ -46,7 +46,7 @@ export function parseAppend(input: Omit<AppendAttemptEventsInput, 'lease'>, atte
         type: name,
         at: parseTime(at, `${field}.at`),
         data: checked.value,
-        bytes: Buffer.byteLength(name) + Buffer.byteLength(JSON.stringify(checked.value)),
+        bytes: Buffer.byteLength(name) + checked.bytes,
         repaired: checked.repaired,
       };
     }),
