@@ -56,7 +56,7 @@ function store(db: Database, planned: readonly Planned[]): Promise<bigint> {
   const plans = planned.flatMap((admitted) => admitted.plans);
   const events = planned.flatMap(({ event }) => event ?? []);
   const keyed = planned.flatMap(keyedObject);
-  const isSerial = plans.some(({ tasks }) => tasks.some((task) => task.serial_key !== null));
+  const isSerial = plans.some(({ tasks }) => tasks.some((task) => task.serial_key !== undefined));
   // Mostly it is a single statement, which needs no transaction around it.
   if (events.length === 0 && keyed.length === 0 && !isSerial) return insertRuns(asTransactions(db), plans);
   return transaction(db, async (tx) => {

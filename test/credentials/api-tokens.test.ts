@@ -130,6 +130,7 @@ describe('an API token', () => {
     ['jobs[0]', { jobs: ['\u0000'] }],
     ['topics[0]', { topics: ['a..b'] }],
     ['expiresAt', { expiresAt: '2020-01-01T00:00:00Z' }],
+    ['expiresAt', { expiresAt: '9999-12-31T23:59:59-14:00' }],
     ['agents', { agents: Array.from({ length: 201 }, (_, i) => `agent-${i}`) }],
   ])('is refused with a wrong %s, and nothing is written', async (field, input) => {
     const count = () =>
