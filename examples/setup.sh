@@ -3,8 +3,9 @@
 # Prints the token. Needs curl, jq, and RUNPLANE_ADMIN_TOKEN.
 set -euo pipefail
 
+url=${RUNPLANE_URL:-http://127.0.0.1:4000}
 gql() {
-  curl -sS --fail-with-body "${RUNPLANE_URL:-http://127.0.0.1:4000/graphql}" \
+  curl -sS --fail-with-body "${url%/graphql}/graphql" \
     -H 'content-type: application/json' -H "authorization: Bearer $RUNPLANE_ADMIN_TOKEN" --data-binary @-
 }
 

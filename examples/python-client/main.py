@@ -75,8 +75,8 @@ async def one_that_is_handed_back(client: Client, stop: asyncio.Event) -> None:
 
 
 async def main() -> None:
-    url = os.environ.get("RUNPLANE_URL", "http://127.0.0.1:4000/graphql")
-    client = Client(url, os.environ["RUNPLANE_TOKEN"])
+    server = os.environ.get("RUNPLANE_URL", "http://127.0.0.1:4000").removesuffix("/graphql")
+    client = Client(f"{server}/graphql", os.environ["RUNPLANE_TOKEN"])
     summarizer = Summarizer()
     stop = asyncio.Event()
 

@@ -4,7 +4,7 @@ import { builder } from './builder.ts';
 import { AgentConnection, pageArgs } from './connections.ts';
 import { AgentRef, idOf, Node, QueueRef, ThrottleRef } from './refs.ts';
 import { RetryPolicyInput, RetryPolicyRef } from './retry-policy.ts';
-import { change, saveResult } from './save.ts';
+import { change, ifVersion, saveResult } from './save.ts';
 
 const PullDispatchRef = builder
   .objectRef<{ kind: 'PullDispatch'; batchBySerialKey: boolean }>('PullDispatch')
@@ -99,7 +99,13 @@ const PullDispatchInput = builder.inputType('PullDispatchInput', {
 });
 const InlineDispatchInput = builder.inputType('InlineDispatchInput', {
   description: 'A handler in the server process does the work.',
-  fields: (t) => ({ handler: t.string({ required: true, description: 'Name of the handler.' }) }),
+  fields: (t) => ({
+    handler: t.string({
+      required: true,
+      description:
+        "Name of the handler: a function in the code of the server (src/app.ts brings them together; those of this version belong to the knowledge pipeline). Whether there is one is not checked here: while no live server has it, the agent's tasks wait, with the reason NO_WORKER.",
+    }),
+  }),
 });
 const DispatchInput = builder.inputType('DispatchInput', {
   description: 'How work reaches an agent: exactly one of the fields.',
@@ -114,17 +120,31 @@ const SaveAgentInput = builder.inputType('SaveAgentInput', {
   description: 'An agent as a whole: what is absent takes its default. Whether it is paused stays as it is.',
   fields: (t) => ({
     name: t.string({ required: true, description: '1 to 200 bytes.' }),
-    description: t.string({ description: 'What it is for.' }),
+    description: t.string({ description: 'What it is for; at most 8,192 bytes, default none.' }),
     dispatch: t.field({ type: DispatchInput, required: true, description: 'How work reaches it.' }),
-    queue: t.string({ description: 'Name of its queue; absent is default.' }),
-    throttles: t.stringList({ description: 'Names of at most 4 throttles.' }),
-    maxConcurrentTasks: t.int({ description: 'Its own limit, from 0; absent is none.' }),
-    retryPolicy: t.field({ type: RetryPolicyInput, description: 'How failed attempts are repeated.' }),
-    leaseSeconds: t.int({ description: '5 to 3,600 seconds.' }),
-    timeoutSeconds: t.int({ description: '1 to 86,400 seconds; absent is no limit.' }),
-    defaultModel: t.string({ description: 'The model where a result names none.' }),
-    computeCostPerHour: t.field({ type: 'Decimal', description: 'USD for an hour of attempt time, from 0.' }),
-    ifVersion: t.int({ description: 'Refuse it unless the agent has this version.' }),
+    queue: t.string({ description: 'Name of its queue; default is the one that is named default.' }),
+    throttles: t.stringList({ description: 'Names of at most 4 throttles; default none.' }),
+    maxConcurrentTasks: t.int({ description: 'Its own limit, 0 to 2,147,483,647; absent is none.' }),
+    retryPolicy: t.field({
+      type: RetryPolicyInput,
+      description: 'How failed attempts are repeated; each of its fields has a default.',
+    }),
+    leaseSeconds: t.int({
+      description:
+        'A lease that is not extended for so many seconds is lost; 5 to 3,600, default 60. A claim may ask for others.',
+    }),
+    timeoutSeconds: t.int({
+      description: 'No attempt runs longer, in seconds, heartbeats or not; 1 to 86,400, absent is no limit.',
+    }),
+    defaultModel: t.string({
+      description: 'The model where a result names none, in 1 to 200 bytes; default none.',
+    }),
+    computeCostPerHour: t.field({
+      type: 'Decimal',
+      description:
+        'USD for an hour of attempt time, from 0, with at most 18 digits before and 12 after the point; absent: its time costs nothing here.',
+    }),
+    ifVersion: t.int({ description: ifVersion('agent') }),
   }),
 });
 

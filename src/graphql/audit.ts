@@ -11,8 +11,10 @@ AuditEntryRef.implement({
     id: t.id(idOf('audit')),
     at: t.expose('at', { type: 'DateTime', description: 'When.' }),
     actor: t.exposeString('actor', { description: "Who: the credential's name." }),
-    action: t.exposeString('action', { description: 'What was done, such as job.save or task.cancel.' }),
-    target: t.exposeString('target', { description: 'To what.' }),
+    action: t.exposeString('action', {
+      description: 'What was done, such as job.save or task.cancel; docs/operating.md lists all.',
+    }),
+    target: t.exposeString('target', { description: 'To what: a name or an id.' }),
     before: t.field({
       type: 'JSON',
       nullable: true,
@@ -34,9 +36,12 @@ const AuditFilterInput = builder.inputType('AuditFilter', {
   description:
     'Which entries. Fields are AND, entries of a list OR. Null is absent; an empty list matches nothing.',
   fields: (t) => ({
-    actors: t.stringList({ description: 'Who.' }),
-    actions: t.stringList({ description: 'What was done.' }),
-    targets: t.stringList({ description: 'To what.' }),
+    actors: t.stringList({ description: "Who: the credential's name." }),
+    actions: t.stringList({
+      description:
+        'What was done, as noun.verb such as agent.save or task.cancel, with .bulk behind it when it was done by a filter; docs/operating.md lists all of them.',
+    }),
+    targets: t.stringList({ description: 'To what: a name or an id; filter for an action by a filter.' }),
     after: t.field({ type: 'DateTime', description: 'At this time or later.' }),
     before: t.field({ type: 'DateTime', description: 'Before this time.' }),
   }),

@@ -155,7 +155,7 @@ builder.mutationFields((t) => ({
     type: [LeaseStatusRef],
     nullable: true,
     description:
-      'Keeps attempts alive and tells how far they are. Answers in input order. The lease tokens are the credentials.',
+      'Keeps attempts alive and tells how far they are. Answers in input order. When the progress, checkpoint or usage of one entry is wrong, all are refused (BAD_USER_INPUT, which names it) and no lease is extended; an entry whose token is wrong is STALE and stops no other. The lease tokens are the credentials.',
     args: { leases: t.arg({ type: [ExtendLeaseInput], required: true, description: 'At most 1,000.' }) },
     resolve: (_, { leases }, { services }) => services.dispatch.extendLeases(leases),
   }),

@@ -96,9 +96,9 @@ export const WaitingReasonEnum = builder.enumType('WaitingReason', {
     REQUEST_RATE: says('The requests of a throttle are used up for now.'),
     PROVIDER_BACKOFF: says('A throttle is held back by its provider.'),
     SERIAL_KEY: says('An earlier task of the same agent and serial key is not over.'),
-    CUSTOMER_LIMIT: says('Its customer runs as many tasks as it may.'),
-    BUDGET: says('A budget is used up.'),
-    APPROVAL: says('It waits for an approval.'),
+    CUSTOMER_LIMIT: says('Its customer runs as many tasks as it may. This version never gives it.'),
+    BUDGET: says('A budget is used up. This version never gives it.'),
+    APPROVAL: says('It waits for an approval. This version never gives it.'),
     BEHIND_OTHERS: says('Other tasks come before it.'),
   },
 });
@@ -133,7 +133,7 @@ export const LeaseStateEnum = builder.enumType('LeaseState', {
   values: {
     HELD: says('It is extended.'),
     CANCEL_REQUESTED: says('It is extended; stop and report CANCELLED before cancelDeadline.'),
-    STALE: says('It is gone; stop writing.'),
+    STALE: says('It is gone, or leaseToken is not that of the attempt; stop writing.'),
   },
 });
 export const ResultStatusEnum = builder.enumType('ResultStatus', {

@@ -31,7 +31,7 @@ export const JobStepRef = builder.objectRef<StepDefinition>('JobStep').implement
       type: 'JSON',
       nullable: true,
       description:
-        "json-e template over { config, run, event, steps } that gives the task's input; null passes the config.",
+        "json-e template over { config, run, event, steps } that gives the task's input (docs/templates.md); null passes the config.",
     }),
     optional: t.exposeBoolean('optional', {
       description:

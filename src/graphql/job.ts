@@ -4,7 +4,7 @@ import { JobConnection, pageArgs, RunConnection } from './connections.ts';
 import { StepConditionEnum } from './enums.ts';
 import { JobStepRef } from './job-step.ts';
 import { idOf, JobRef, Node, RouteRef } from './refs.ts';
-import { change, saveResult } from './save.ts';
+import { change, ifVersion, saveResult } from './save.ts';
 
 JobRef.implement({
   description: 'A definition that can be launched: a schema for its config and one or more steps.',
@@ -45,9 +45,11 @@ JobRef.implement({
 const JobStepInput = builder.inputType('JobStepInput', {
   description: 'A step of a job.',
   fields: (t) => ({
-    name: t.string({ required: true, description: 'Unique within the job.' }),
+    name: t.string({ required: true, description: 'Unique within the job; 1 to 200 bytes.' }),
     agent: t.string({ required: true, description: 'Name of the agent that executes it.' }),
-    dependsOn: t.stringList({ description: 'Names of the steps that it waits for; absent is none.' }),
+    dependsOn: t.stringList({
+      description: 'Names of the steps that it waits for, at most 100; default none.',
+    }),
     when: t.field({
       type: StepConditionEnum,
       description: 'How those must have ended; default DEPENDENCIES_COMPLETED.',
@@ -59,10 +61,10 @@ const JobStepInput = builder.inputType('JobStepInput', {
     input: t.field({
       type: 'JSON',
       description:
-        "json-e template over { config, run, event, steps } for the task's input; absent passes the config.",
+        "json-e template over { config, run, event, steps } for the task's input, at most 1 MiB (docs/templates.md); absent passes the config.",
     }),
-    assetKey: t.string({ description: 'The asset that it materializes.' }),
-    readsAssetKeys: t.stringList({ description: 'The assets that it reads.' }),
+    assetKey: t.string({ description: 'The asset that it materializes, in 1 to 200 bytes; default none.' }),
+    readsAssetKeys: t.stringList({ description: 'The assets that it reads, at most 100; default none.' }),
     maxAttempts: t.int({
       description:
         "Attempts that count before it fails, 1 to 1000; absent leaves it to the agent's retry policy.",
@@ -74,14 +76,14 @@ const SaveJobInput = builder.inputType('SaveJobInput', {
   description: 'A job as a whole: what is absent takes its default.',
   fields: (t) => ({
     name: t.string({ required: true, description: '1 to 200 bytes.' }),
-    description: t.string({ description: 'What it is for.' }),
+    description: t.string({ description: 'What it is for; at most 8,192 bytes, default none.' }),
     configSchema: t.field({
       type: 'JSON',
-      description: 'JSON Schema (2020-12) of the config; absent accepts any object.',
+      description: 'JSON Schema (2020-12) of the config, at most 1 MiB; absent accepts any object.',
     }),
-    steps: t.field({ type: [JobStepInput], required: true, description: '1 to 100.' }),
+    steps: t.field({ type: [JobStepInput], required: true, description: '1 to 100 steps.' }),
     enabled: t.boolean({ description: 'Whether it can be launched; default true.' }),
-    ifVersion: t.int({ description: 'Refuse it unless the job has this version.' }),
+    ifVersion: t.int({ description: ifVersion('job') }),
   }),
 });
 

@@ -1,6 +1,6 @@
 import { builder } from './builder.ts';
 import { idOf, Node, PoolRef, QueueRef } from './refs.ts';
-import { change, saveResult } from './save.ts';
+import { change, ifVersion, saveResult } from './save.ts';
 
 PoolRef.implement({
   description: 'Slots on each process that serves it.',
@@ -46,12 +46,15 @@ const SavePoolInput = builder.inputType('SavePoolInput', {
   description: 'A pool as a whole: what is absent takes its default.',
   fields: (t) => ({
     name: t.string({ required: true, description: '1 to 200 bytes.' }),
-    slotsPerReplica: t.int({ required: true, description: '0 to 1,000.' }),
+    slotsPerReplica: t.int({
+      required: true,
+      description: 'Tasks at once on each server replica and each of its pull workers, 0 to 1,000.',
+    }),
     elastic: t.boolean({
       description:
         "Whether it also runs tasks of other pools' queues that have a sharedWeight; default false.",
     }),
-    ifVersion: t.int({ description: 'Refuse it unless the pool has this version.' }),
+    ifVersion: t.int({ description: ifVersion('pool') }),
   }),
 });
 

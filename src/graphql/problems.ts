@@ -18,7 +18,10 @@ import { AttemptRef } from './refs.ts';
 const Problem = builder.interfaceRef<{ message: string }>('Problem').implement({
   description: 'An expected failure of a command. Results may gain further members of it.',
   fields: (t) => ({
-    message: t.exposeString('message', { description: 'What is wrong and what to do; never quotes values.' }),
+    message: t.exposeString('message', {
+      description:
+        'What is wrong and what to do. Of what was sent it quotes names, ids and keys, and of a template or schema the part that is wrong, never a payload or a credential.',
+    }),
   }),
 });
 

@@ -1,7 +1,7 @@
 import type { QueueStats } from '../read/queues.ts';
 import { builder } from './builder.ts';
 import { idOf, Node, PoolRef, QueueRef } from './refs.ts';
-import { change, saveResult } from './save.ts';
+import { change, ifVersion, saveResult } from './save.ts';
 
 const QueueStatsRef = builder.objectRef<QueueStats>('QueueStats').implement({
   description: "Tasks of the queue's agents, counted now.",
@@ -73,7 +73,7 @@ const SaveQueueInput = builder.inputType('SaveQueueInput', {
     sharedWeight: t.int({
       description: 'Its share of elastic pools, which lend it their slots, 0 to 100; 0 is none. Default 0.',
     }),
-    ifVersion: t.int({ description: 'Refuse it unless the queue has this version.' }),
+    ifVersion: t.int({ description: ifVersion('queue') }),
   }),
 });
 

@@ -34,7 +34,7 @@ const ExecutionErrorInput = builder.inputType('ExecutionErrorInput', {
     }),
     retryAfterSeconds: t.float({
       description:
-        'With RATE_LIMITED, PROVIDER_DOWN and QUOTA_EXHAUSTED the throttles are held back so long (default 30); else this task alone waits.',
+        '0 to 604,800 seconds. With RATE_LIMITED, PROVIDER_DOWN and QUOTA_EXHAUSTED the throttles are held back so long (default 30); else this task alone waits, by default as its retry policy says.',
     }),
     throttle: t.string({
       description:

@@ -48,9 +48,11 @@ export const RetryPolicyRef = builder.objectRef<RetryPolicy>('RetryPolicy').impl
 const RetryOverrideInput = builder.inputType('RetryOverrideInput', {
   description: 'The rule for one error code, in place of the policy.',
   fields: (t) => ({
-    code: t.string({ required: true, description: 'The error code.' }),
+    code: t.string({ required: true, description: 'The error code, in 1 to 200 bytes.' }),
     retry: t.boolean({ required: true, description: 'Whether such a failure is repeated.' }),
-    delaySeconds: t.float({ description: "Seconds before; absent is the policy's own delay." }),
+    delaySeconds: t.float({
+      description: "Seconds before, 0 to 2,592,000; absent is the policy's own delay.",
+    }),
     countsAttempt: t.boolean({ description: 'Whether such a failure spends an attempt; default true.' }),
   }),
 });
@@ -72,7 +74,7 @@ export const RetryPolicyInput = builder.inputType('RetryPolicyInput', {
     overrides: t.field({
       type: [RetryOverrideInput],
       description:
-        'Rules for single error codes, at most 100. LOCK_CONFLICT has a shipped one (15 s, counts) that a rule of your own replaces.',
+        'Rules for single error codes, at most 100, each code once; default none. LOCK_CONFLICT has a shipped one (15 s, counts) that a rule of your own replaces.',
     }),
   }),
 });

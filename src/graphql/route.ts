@@ -4,9 +4,10 @@ import { pageArgs, RouteConnection } from './connections.ts';
 import { DeleteResult, withPublicDeleted } from './delete-result.ts';
 
 import { idOf, JobRef, Node, RouteRef } from './refs.ts';
-import { change, saveResult } from './save.ts';
+import { change, ifVersion, saveResult } from './save.ts';
 
 const overEvent = 'json-e template over { event, payload }';
+const template = `${overEvent}, at most 1 MiB (docs/templates.md),`;
 
 RouteRef.implement({
   description:
@@ -64,20 +65,32 @@ export const SaveRouteInput = builder.inputType('SaveRouteInput', {
     name: t.string({ required: true, description: '1 to 200 bytes.' }),
     topic: t.string({
       required: true,
-      description: 'Tokens split by dots: * is one token, > at the end is the rest.',
+      description: 'Tokens split by dots: * is one token, > at the end is the rest. At most 200 bytes.',
     }),
     job: t.string({ required: true, description: 'Name of the job that it launches.' }),
     config: t.field({
       type: 'JSON',
-      description: `${overEvent} for the run's config; absent passes the payload.`,
+      description: `${template} for the run's config; absent passes the payload.`,
     }),
-    customer: t.field({ type: 'JSON', description: `${overEvent} for the customer.` }),
-    labels: t.field({ type: 'JSON', description: `${overEvent} for an object of strings.` }),
-    serialKey: t.field({ type: 'JSON', description: `${overEvent} for the serial key.` }),
-    estimatedTokens: t.field({ type: 'JSON', description: `${overEvent} for the estimate.` }),
+    customer: t.field({
+      type: 'JSON',
+      description: `${template} for the customer, a text or null; absent is the event's.`,
+    }),
+    labels: t.field({
+      type: 'JSON',
+      description: `${template} for the labels, an object of at most 32 strings; absent are the event's.`,
+    }),
+    serialKey: t.field({
+      type: 'JSON',
+      description: `${template} for the serial key, a text or null; absent is none.`,
+    }),
+    estimatedTokens: t.field({
+      type: 'JSON',
+      description: `${template} for the tokens that each task is expected to use, an integer from 0 or null; absent leaves it to what is learned.`,
+    }),
     priority: t.int({ description: 'Of the runs, -1000 to 1000; default 0.' }),
     enabled: t.boolean({ description: 'Whether it launches; default true.' }),
-    ifVersion: t.int({ description: 'Refuse it unless the route has this version.' }),
+    ifVersion: t.int({ description: ifVersion('route') }),
   }),
 });
 

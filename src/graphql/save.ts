@@ -14,6 +14,10 @@ type Capitalized<Text extends string> = Text extends `${infer First}${infer Rest
   ? `${Uppercase<First>}${Rest}`
   : Text;
 
+/** What ifVersion of an input says. */
+export const ifVersion = (noun: Noun): string =>
+  `Refuse it unless the ${noun} has this version; 0: unless there is none of its name. Default: whatever version it has.`;
+
 /** The result of saving an object: its name and version, and the object itself for those who may read. */
 export function saveResult<N extends Noun, Row extends { id: string }>(
   noun: N,

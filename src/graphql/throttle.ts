@@ -3,7 +3,7 @@ import { builder } from './builder.ts';
 import { pageArgs, ThrottleConnection } from './connections.ts';
 import { ThrottleModeEnum } from './enums.ts';
 import { AgentRef, idOf, Node, ThrottleRef } from './refs.ts';
-import { change, saveResult } from './save.ts';
+import { change, ifVersion, saveResult } from './save.ts';
 
 type ThrottleMode = 'UNLIMITED' | 'CONCURRENCY' | 'TOKEN_BUDGET' | 'REQUEST_RATE' | 'COMBINED';
 
@@ -78,18 +78,25 @@ ThrottleRef.implement({
   }),
 });
 
+const limitRange = '0 to 2,147,483,647, absent is no limit';
+
 const SaveThrottleInput = builder.inputType('SaveThrottleInput', {
   description: 'A throttle as a whole: what is absent takes its default.',
   fields: (t) => ({
     name: t.string({ required: true, description: '1 to 200 bytes.' }),
-    maxConcurrentTasks: t.int({ description: 'From 0; absent is no limit.' }),
-    maxTokensPerMinute: t.int({
-      description:
-        'From 0; absent is no limit. A task is expected to use its estimatedTokens, else the 90th percentile of what the last 200 attempts of its agent used, else 4,000.',
+    maxConcurrentTasks: t.int({
+      description: `Tasks that its agents may run at once, together; ${limitRange}.`,
     }),
-    maxRequestsPerMinute: t.int({ description: 'From 0; absent is no limit.' }),
-    maxRequestsPerSecond: t.int({ description: 'From 0; absent is no limit.' }),
-    ifVersion: t.int({ description: 'Refuse it unless the throttle has this version.' }),
+    maxTokensPerMinute: t.int({
+      description: `Tokens that its agents may use in 60 seconds, together; ${limitRange}. A task is expected to use its estimatedTokens, else the 90th percentile of what the last 200 attempts of its agent used, else 4,000.`,
+    }),
+    maxRequestsPerMinute: t.int({
+      description: `Requests that its agents may make in 60 seconds, together; ${limitRange}.`,
+    }),
+    maxRequestsPerSecond: t.int({
+      description: `Requests that its agents may make in one second, together; ${limitRange}.`,
+    }),
+    ifVersion: t.int({ description: ifVersion('throttle') }),
   }),
 });
 

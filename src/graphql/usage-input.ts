@@ -19,7 +19,11 @@ export const ModelUsageInput = builder.inputType('ModelUsageInput', {
     outputTokens: t.field({ type: 'SafeInt', description: 'Output without reasoning.' }),
     reasoningTokens: t.field({ type: 'SafeInt', description: 'Reasoning.' }),
     requests: t.int({ description: 'Requests that it took; default 1.' }),
-    cost: t.field({ type: 'Decimal', description: 'In USD; taken as it is.' }),
+    cost: t.field({
+      type: 'Decimal',
+      description:
+        'In USD; taken as it is. There is no list of prices: without it the attempt counts in unpricedAttempts.',
+    }),
     responseId: t.string({
       description:
         "The provider's id of the answer: it counts once, however often it is told. Needed in heartbeats.",

@@ -90,7 +90,7 @@ export const CostRef = builder.objectRef<Totals>('Cost').implement({
     currency: t.string({ description: 'USD.', resolve: () => 'USD' }),
     unpricedAttempts: t.exposeInt('unpricedAttempts', {
       description:
-        'Attempts that used a model whose price is unknown. They are missing from llm, not counted as 0.',
+        'Attempts that told of usage without its cost. What they did not tell is missing from llm, not counted as 0.',
     }),
   }),
 });

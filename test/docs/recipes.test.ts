@@ -42,7 +42,9 @@ test.each(Object.entries(sources))(
 test('the operations in the commands of docs/api.md are what the schema serves', () => {
   const commands = recipes.filter(({ language }) => language === 'sh').map(({ text }) => text);
   const operations = commands.flatMap((text) =>
-    [...text.matchAll(/(?:gql |stream |report=|page=)'([^']+)'/g)].map(([, operation = '']) => operation),
+    [...text.matchAll(/(?:gql |stream |report=|page=|spent=)'([^']+)'/g)].map(
+      ([, operation = '']) => operation,
+    ),
   );
   expect(operations.length).toBeGreaterThan(20);
   const faults = operations.flatMap((operation) => validate(schema, parse(operation)));

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ControlPlane } from '../support/control-plane.ts';
 import { type AuditCase, notAudited, prepareAuditCases } from './audit-cases.ts';
@@ -39,6 +40,17 @@ async function entriesOf(work: () => Promise<void>): Promise<Entry[]> {
 test('every mutation is audited or left to clients and workers, and each case is of one', () => {
   const names = mutations.map(({ name }) => name);
   expect([...Object.keys(cases), ...notAudited].sort()).toEqual(names.sort());
+});
+
+test('docs/operating.md lists the actions that entries can have', () => {
+  const text = readFileSync(new URL('../../docs/operating.md', import.meta.url), 'utf8');
+  const table = text.split('\n\n').find((part) => part.startsWith('| of ')) ?? '';
+  const listed = [...table.matchAll(/`([^`]+)`/g)].map(([, action = '']) => action);
+  expect(listed.sort()).toEqual(
+    Object.values(cases)
+      .map(({ action }) => action)
+      .sort(),
+  );
 });
 
 describe.each(audited)('$name', ({ name, args }) => {

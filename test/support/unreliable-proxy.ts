@@ -54,6 +54,7 @@ export async function startUnreliableProxy(target: string): Promise<UnreliablePr
   }
 
   const server = createServer((request, response) => {
+    if (request.url !== '/graphql') return response.writeHead(404).end();
     // Clients leave, and then what is forwarded for them is given up.
     forward(request, response).catch(() => response.destroy());
   }).listen(0, '127.0.0.1');

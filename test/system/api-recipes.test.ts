@@ -19,7 +19,7 @@ describe('the commands of docs/api.md, in one shell', () => {
     const separator = '=== the end of a block ===\n';
     const script = commands.map(({ command }) => `${command}echo '${separator.trim()}'\n`).join('');
     const output = await run('bash', ['-euo', 'pipefail', '-c', script], {
-      env: { RUNPLANE_URL: server.url, RUNPLANE_ADMIN_TOKEN: adminToken },
+      env: { RUNPLANE_URL: new URL(server.url).origin, RUNPLANE_ADMIN_TOKEN: adminToken },
     });
     outputs = output.split(separator);
   }, 180_000);

@@ -8,6 +8,8 @@ const clients = [
     install: ['npm ci --no-audit --no-fund', 'npm run generate'],
     check: 'npm run check',
     start: 'npm -s start',
+    // Either is understood.
+    as: (url: string) => url,
   },
   {
     client: 'python-client',
@@ -18,10 +20,11 @@ const clients = [
     ],
     check: '.venv/bin/ruff format --check && .venv/bin/ruff check && .venv/bin/mypy .',
     start: '.venv/bin/python main.py',
+    as: (url: string) => new URL(url).origin,
   },
 ];
 
-describe.each(clients)('$client', ({ client, install, check, start }) => {
+describe.each(clients)('$client', ({ client, install, check, start, as }) => {
   const cwd = new URL(`../../examples/${client}/`, import.meta.url);
   const inFolder = (command: string, env?: NodeJS.ProcessEnv) => run('bash', ['-c', command], { cwd, env });
 
@@ -31,7 +34,7 @@ describe.each(clients)('$client', ({ client, install, check, start }) => {
     for (const command of install) await inFolder(command);
     server = await startServerWithTokens();
     const setup = await run('examples/setup.sh', [], {
-      env: { RUNPLANE_URL: server.url, RUNPLANE_ADMIN_TOKEN: adminToken },
+      env: { RUNPLANE_URL: as(server.url), RUNPLANE_ADMIN_TOKEN: adminToken },
     });
     token = setup.trim();
   }, 900_000);
@@ -41,7 +44,7 @@ describe.each(clients)('$client', ({ client, install, check, start }) => {
 
   test('launches, watches, works and operates, over a network that loses answers and cuts streams', async () => {
     const proxy = await startUnreliableProxy(server.url);
-    const output = await inFolder(start, { RUNPLANE_URL: proxy.url, RUNPLANE_TOKEN: token });
+    const output = await inFolder(start, { RUNPLANE_URL: as(proxy.url), RUNPLANE_TOKEN: token });
     await proxy.stop();
 
     const [oneRun = '', upload = '', ending = ''] = output.split(

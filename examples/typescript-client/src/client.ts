@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient, NetworkError } from 'graphql-sse';
 import type { TypedDocumentString } from './gql/graphql';
 
-const url = process.env.RUNPLANE_URL ?? 'http://127.0.0.1:4000/graphql';
+const server = process.env.RUNPLANE_URL ?? 'http://127.0.0.1:4000';
+const url = `${server.replace(/\/graphql$/, '')}/graphql`;
 const headers = { authorization: `Bearer ${process.env.RUNPLANE_TOKEN}` };
 
 /** Sends an operation until it is answered: every mutation here carries what makes it safe to repeat. */
