@@ -54,7 +54,10 @@ export async function startUnreliableProxy(target: string): Promise<UnreliablePr
   }
 
   const server = createServer((request, response) => {
-    if (request.url !== '/graphql') return response.writeHead(404).end();
+    if (request.url !== '/graphql') {
+      response.writeHead(404).end();
+      return;
+    }
     // Clients leave, and then what is forwarded for them is given up.
     forward(request, response).catch(() => response.destroy());
   }).listen(0, '127.0.0.1');
