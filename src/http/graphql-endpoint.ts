@@ -3,6 +3,7 @@ import { type GraphQLSchema, OperationTypeNode } from 'graphql';
 import type { Authority } from '../domain/credential.ts';
 import type { GraphQLContext } from '../graphql/context.ts';
 import { maskError } from '../graphql/errors.ts';
+import { acceptsAnswer } from './accepted-media.ts';
 import { type AdmissionOptions, admit } from './admission.ts';
 import { unauthenticated } from './authentication.ts';
 import { Documents } from './documents.ts';
@@ -162,7 +163,10 @@ const signalOfLeaving = (response: ServerResponse) => (): AbortSignal => {
 function wantsEventStream(request: IncomingMessage, { definition }: PreparedOperation): boolean {
   const accept = request.headers.accept ?? '';
   if (accept.includes('text/event-stream') && !accept.includes('application/json')) return true;
-  if (definition?.operation !== OperationTypeNode.SUBSCRIPTION) return false;
+  if (definition?.operation !== OperationTypeNode.SUBSCRIPTION) {
+    if (acceptsAnswer(accept)) return false;
+    throw new HttpError(406, 'NOT_ACCEPTABLE', 'Accept must allow application/json, or text/event-stream.');
+  }
   if (accept.includes('text/event-stream')) return true;
   throw new HttpError(406, 'NOT_ACCEPTABLE', 'Ask for a subscription with Accept: text/event-stream.');
 }

@@ -102,6 +102,37 @@ describe('a request that is refused', () => {
     });
   });
 
+  test.each(['text/html', 'text/html, image/*;q=0.8', 'application/json; charset=iso-8859-1'])(
+    'because its answer would not be accepted (%s) is not executed',
+    async (accept) => {
+      const query =
+        'mutation { saveThrottle(input: { name: "unaccepted", maxConcurrency: 1 }) { __typename } }';
+      const response = await request({
+        method: 'POST',
+        headers: { ...json, accept },
+        body: JSON.stringify({ query }),
+      });
+      expect(response.status).toBe(406);
+      expect(response.headers.get('content-type')).toContain('application/json');
+      expect(await response.json()).toMatchObject({
+        errors: [{ message: expect.any(String), extensions: { code: 'NOT_ACCEPTABLE' } }],
+      });
+      expect(await server.post('{ throttles { nodes { name } } }')).toEqual({
+        data: { throttles: { nodes: [] } },
+      });
+    },
+  );
+
+  test.each(['', '*/*', 'text/html, */*;q=0.1', 'application/*', 'Application/JSON;charset=UTF-8'])(
+    'is none for Accept: %s',
+    async (accept) => {
+      const body = '{"query":"{ __typename }"}';
+      const response = await request({ method: 'POST', headers: { ...json, accept }, body });
+      expect(response.status).toBe(200);
+      expect(await response.json()).toEqual({ data: { __typename: 'Query' } });
+    },
+  );
+
   test('and the server goes on', async () => {
     expect(await server.post('{ __typename }')).toEqual({ data: { __typename: 'Query' } });
   });
