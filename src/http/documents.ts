@@ -1,11 +1,23 @@
-import { type DocumentNode, GraphQLError, type GraphQLSchema, parse, validate } from 'graphql';
+import {
+  type DocumentNode,
+  GraphQLError,
+  type GraphQLSchema,
+  parse,
+  specifiedRules,
+  ValuesOfCorrectTypeRule,
+  validate,
+} from 'graphql';
 import { limits } from '../domain/limits.ts';
 import type { ErrorCode } from '../errors.ts';
 import { findExceededLimit } from '../graphql/query-limits.ts';
 import { withoutValues } from '../graphql/without-values.ts';
+import { withAllowedValues } from './allowed-values.ts';
 import { cannotExecute, HttpError } from './http-error.ts';
+import { literalsOfCorrectType } from './literal-faults.ts';
 
 type Variables = Readonly<Record<string, unknown>>;
+
+const rules = specifiedRules.map((rule) => (rule === ValuesOfCorrectTypeRule ? literalsOfCorrectType : rule));
 
 const kept = 500;
 const keptChars = 20_000;
@@ -51,7 +63,12 @@ export class Documents {
     if (exceeded) throw cannotExecute([exceeded]);
     if (this.#valid.get(query) !== document) {
       const errors = this.#validate(document, hideSuggestions);
-      if (errors.length > 0) return errors.map((error) => withCode(error, 'GRAPHQL_VALIDATION_FAILED'));
+      const told = (message: string): string =>
+        hideSuggestions ? message : withAllowedValues(message, this.#schema);
+      if (errors.length > 0)
+        return errors.map((error) =>
+          withCode(error, 'GRAPHQL_VALIDATION_FAILED', told(withoutValues(error))),
+        );
     }
     if (query.length <= keptChars) this.#keep(query, document);
     return [];
@@ -59,7 +76,7 @@ export class Documents {
 
   #validate(document: DocumentNode, hideSuggestions: boolean): readonly GraphQLError[] {
     try {
-      return validate(this.#schema, document, undefined, { hideSuggestions });
+      return validate(this.#schema, document, rules, { hideSuggestions });
     } catch (error) {
       if (error instanceof RangeError) return [nestedTooDeep()];
       throw error;
@@ -77,7 +94,11 @@ export class Documents {
 const nestedTooDeep = (): GraphQLError =>
   new GraphQLError('The document is nested too deep.', { extensions: { code: 'GRAPHQL_PARSE_FAILED' } });
 
-function withCode(error: GraphQLError, code: ErrorCode): GraphQLError {
+function withCode(
+  error: GraphQLError,
+  code: ErrorCode,
+  message: string = withoutValues(error),
+): GraphQLError {
   const { nodes, source, positions } = error;
-  return new GraphQLError(withoutValues(error), { nodes, source, positions, extensions: { code } });
+  return new GraphQLError(message, { nodes, source, positions, extensions: { code } });
 }

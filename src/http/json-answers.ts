@@ -86,7 +86,7 @@ const refuseUnanswered: Plugin<JsonAnswer & GraphQLContext, JsonAnswer> = {
     onExecuteDone: ({ result, setResult }) => {
       if (Symbol.asyncIterator in result) return;
       const { viewer, prepared } = args.contextValue;
-      const faults = findVariableFaults(result, !viewer.signedIn);
+      const faults = findVariableFaults(result, args.schema, !viewer.signedIn);
       if (faults) return setResult({ errors: faults.map(asBadRequest) });
       const refusal = prepared.definition && findRefusal(prepared.definition, result);
       if (refusal) setResult({ errors: refusal.map((error) => withStatus(error, { status: 403 })) });

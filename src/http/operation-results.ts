@@ -43,7 +43,7 @@ export class OperationResults implements AsyncIterableIterator<StreamedResult, u
     const results = new OperationResults(execution);
     const only = await results.#start();
     if (!only) return results;
-    const faults = findVariableFaults(only, execution.hideSuggestions);
+    const faults = findVariableFaults(only, execution.args.schema, execution.hideSuggestions);
     if (faults) throw cannotExecute(faults);
     const refusal = findRefusal(execution.definition, only);
     if (refusal) throw forbiddenOperation(refusal);

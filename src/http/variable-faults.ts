@@ -1,5 +1,6 @@
-import { type ExecutionResult, GraphQLError } from 'graphql';
+import { type ExecutionResult, GraphQLError, type GraphQLSchema } from 'graphql';
 import { withoutValues } from '../graphql/without-values.ts';
+import { withAllowedValues } from './allowed-values.ts';
 
 /**
  * What is wrong with the variables of an operation, when that is why nothing of it was executed; null: it is not.
@@ -7,6 +8,7 @@ import { withoutValues } from '../graphql/without-values.ts';
  */
 export function findVariableFaults(
   result: Pick<ExecutionResult, 'data' | 'errors'>,
+  schema: GraphQLSchema,
   hideSuggestions: boolean,
 ): GraphQLError[] | null {
   // Faults of fields have a path.
@@ -14,7 +16,9 @@ export function findVariableFaults(
   return result.errors.map((error) => {
     const { nodes, source, positions } = error;
     const told = withoutValues(error);
-    const message = hideSuggestions ? told.replace(/ Did you mean .+\?$/s, '') : told;
+    const message = hideSuggestions
+      ? told.replace(/ Did you mean .+\?$/s, '')
+      : withAllowedValues(told, schema);
     return new GraphQLError(message, { nodes, source, positions, extensions: { code: 'BAD_USER_INPUT' } });
   });
 }

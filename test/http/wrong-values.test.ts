@@ -1,4 +1,6 @@
+import { GraphQLEnumType, GraphQLSchema } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { withAllowedValues } from '../../src/http/allowed-values.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
 let server: TestServer;
@@ -41,12 +43,12 @@ test.each([
   [
     'a wrong name of an enum',
     { ...lease, status: secret },
-    'Variable "$input" got invalid value at "input.status"; The value does not exist in "ResultStatus" enum.',
+    'Variable "$input" got invalid value at "input.status"; The value does not exist in "ResultStatus" enum; it is one of CANCELLED, COMPLETED, FAILED, RELEASED.',
   ],
   [
     'no name of an enum',
     { ...lease, status: { secret } },
-    'Variable "$input" got invalid value at "input.status"; Enum "ResultStatus" cannot represent non-string value.',
+    'Variable "$input" got invalid value at "input.status"; Enum "ResultStatus" cannot represent non-string value; it is one of CANCELLED, COMPLETED, FAILED, RELEASED.',
   ],
 ])('of variables with %s it is told where and why, and no value', async (_, input, message) => {
   const { errors } = await server.post(report, { input });
@@ -61,30 +63,61 @@ test.each([
   ],
   [
     `{ attemptId: "x", leaseToken: [${text}], status: COMPLETED }`,
-    'String cannot represent a non string value.',
+    'Argument "input" got invalid value at "input.leaseToken"; String cannot represent a non string value.',
   ],
   [`[[{ attemptId: ${text} }]]`, 'Expected value of type "ReportResultInput".'],
   [`${text}`, 'Expected value of type "ReportResultInput!".'],
   [
     `{ attemptId: "x", leaseToken: "x", status: COMPLETED, usage: [{ cost: ${text} }] }`,
-    'A Decimal must be a string such as',
+    'Argument "input" got invalid value at "input.usage[0].cost"; A Decimal must be a string such as',
   ],
   [
     `{ attemptId: "x", leaseToken: "x", status: COMPLETED, output: { read: [1, NaN] } }`,
-    'JSON has no names: a text is written in quotes.',
+    'Argument "input" got invalid value at "input.output"; JSON has no names: a text is written in quotes.',
   ],
   [
     `{ attemptId: "x", leaseToken: "x", status: what_nobody_may_read }`,
-    'The value does not exist in "ResultStatus" enum.',
+    'Argument "input" got invalid value at "input.status"; The value does not exist in "ResultStatus" enum; it is one of CANCELLED, COMPLETED, FAILED, RELEASED.',
   ],
   [
     `{ attemptId: "x", leaseToken: "x", status: ${text} }`,
-    'Enum "ResultStatus" cannot represent non-enum value.',
+    'Argument "input" got invalid value at "input.status"; Enum "ResultStatus" cannot represent non-enum value; it is one of CANCELLED',
   ],
 ])('of a wrong value in the document likewise: %s', async (input, message) => {
   const { errors } = await server.post(`mutation { reportResult(input: ${input}) { __typename } }`);
   expect(errors?.map((error) => error.message).join('\n')).toContain(message);
   expect(JSON.stringify(errors)).not.toMatch(/nobody.may.read/);
+  for (const { locations } of errors ?? []) expect(locations).toHaveLength(1);
+});
+
+test.each([
+  [
+    '{ runs(first: "x") { nodes { id } } }',
+    'Argument "first" got invalid value; Int cannot represent non-integer value.',
+    15,
+  ],
+  [
+    'query($at: DateTime = "x") { runs(filter: { createdAfter: $at }) { nodes { id } } }',
+    'Default of "$at" got invalid value; A DateTime must be an RFC 3339 time',
+    23,
+  ],
+  ['{ runs @include(if: 1) { nodes { id } } }', 'Argument "if" got invalid value; Boolean cannot', 21],
+  ['{ tasks(filter: { ids: ["x", 1.5] }) { nodes { id } } }', 'at "filter.ids[1]"; ID cannot represent', 30],
+])('where a literal stands is told: %s', async (query, message, column) => {
+  const { errors } = await server.post(query);
+  expect(errors).toMatchObject([
+    { message: expect.stringContaining(message), locations: [{ line: 1, column }] },
+  ]);
+});
+
+test('of an enum with many names the first are told, and how many there are besides', () => {
+  const names = Array.from({ length: 14 }, (_, i) => [`N${i}`, {}] as const);
+  const schema = new GraphQLSchema({
+    types: [new GraphQLEnumType({ name: 'Many', values: Object.fromEntries(names) })],
+  });
+  expect(withAllowedValues('The value does not exist in "Many" enum.', schema)).toBe(
+    'The value does not exist in "Many" enum; it is one of N0, N1, N2, N3, N4, N5, N6, N7, N8, N9, N10, N11 and 2 more.',
+  );
 });
 
 test.each([

@@ -32,7 +32,7 @@ export interface TestServer {
     variables?: object,
   ): Promise<{
     data?: Record<string, never>;
-    errors?: { message: string; extensions: Record<string, unknown> }[];
+    errors?: { message: string; locations?: object[]; extensions: Record<string, unknown> }[];
   }>;
   stop(): Promise<void>;
 }
