@@ -6,8 +6,11 @@ import { BudgetSpent, timeBound } from './time-bound.ts';
 
 export type Rendered = { ok: true; value: Json } | { ok: false; message: string };
 
-/** Renders a json-e template; throws BudgetSpent. A template that cannot be rendered is a value here: templates are users' input. */
-export function renderTemplate(template: Json, context: Record<string, unknown>): Rendered {
+/**
+ * Renders the json-e template of a field; throws BudgetSpent. A template that cannot be rendered is a value here: templates
+ * are users' input.
+ */
+export function renderTemplate(template: Json, context: Record<string, unknown>, field: string): Rendered {
   try {
     const value = timeBound(
       limits.templateMs,
@@ -21,8 +24,18 @@ export function renderTemplate(template: Json, context: Record<string, unknown>)
     return { ok: true, value: checked };
   } catch (error) {
     if (error instanceof BudgetSpent) throw error;
-    return { ok: false, message: error instanceof Error ? error.message : String(error) };
+    return { ok: false, message: reasonOf(error, field) };
   }
+}
+
+function reasonOf(error: unknown, field: string): string {
+  if (!(error instanceof Error)) return String(error);
+  // The one message of json-e that quotes a value.
+  const reason = error.message.replace(/^String: '.*' isn't a/s, 'what is to be a time from now is no');
+  // The keys that lead there, without those of operators.
+  const { location } = error as { location?: unknown };
+  const place = Array.isArray(location) ? location.join('').slice(0, 200) : '';
+  return place === '' ? reason : `${reason} (at ${field}${place})`;
 }
 
 /** In place of json-e's own, which allocates whatever it is asked for. */

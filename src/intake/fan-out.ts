@@ -112,7 +112,7 @@ function launchOf(
   context: TemplateContext,
 ): Omit<Launch, 'job'> {
   const render = (field: keyof RouteDefinition, template: Json): Json => {
-    const rendered = renderTemplate(template, context);
+    const rendered = renderTemplate(template, context, field);
     if (!rendered.ok)
       throw new InvalidInputError(field, `The route's ${field} template failed: ${rendered.message}`);
     return rendered.value;

@@ -125,7 +125,7 @@ export function planChecked(
         event: event?.context ?? null,
         steps: {},
       };
-      const rendered = renderTemplate(step.input, context);
+      const rendered = renderTemplate(step.input, context, 'input');
       if (!rendered.ok) {
         return invalidInput(
           'config',

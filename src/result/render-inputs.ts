@@ -119,7 +119,7 @@ function renderWithin(
   repeatsAlone: boolean,
 ): Rendered {
   try {
-    return withinBudget(budget, () => renderTemplate(template, context));
+    return withinBudget(budget, () => renderTemplate(template, context, 'input'));
   } catch (error) {
     if (!(error instanceof BudgetSpent) || repeatsAlone) throw error;
     return { ok: false, message: error.message };

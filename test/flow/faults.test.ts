@@ -40,7 +40,16 @@ test.each<Json>([
   { $eval: '10 ** 1000' },
   { $eval: 'x' },
 ])('a template that asks for too much, or gives what is no JSON, is refused in time: %j', (template) => {
-  expect(renderTemplate(template, {})).toMatchObject({ ok: false });
+  expect(renderTemplate(template, {}, 'input')).toMatchObject({ ok: false });
+});
+
+test.each<[Json, string]>([
+  [{ $eval: 'x.secret' }, 'object has no property "secret"'],
+  [{ a: [1, { 'b c': '${x.secret}' }] }, 'object has no property "secret" (at input.a[1]["b c"])'],
+  [{ a: { $map: [1], 'each(y)': { b: { $eval: 'y.c' } } } }, 'infix: . expects objects (at input.a.b)'],
+  [{ $fromNow: '${x.text}' }, 'what is to be a time from now is no time expression'],
+])('where a template fails is told, and no value: %j', (template, message) => {
+  expect(renderTemplate(template, { x: { text: 'a value' } }, 'input')).toEqual({ ok: false, message });
 });
 
 test('a schema whose pattern backtracks for ever refuses its own launches and nobody else', async () => {

@@ -72,16 +72,17 @@ test('templates see config, run, event and what earlier steps gave', async () =>
 });
 
 test('a template that fails for this config refuses the launch, or fails its later step', async () => {
-  await plane.job('early', [step('a', [], { input: { $eval: 'config.missing.deep' } })]);
+  await plane.job('early', [step('a', [], { input: { x: { $eval: 'config.missing.deep' } } })]);
   const [refused] = await plane.services.intake.launchRuns([{ job: 'early' }]);
   expect(refused).toMatchObject({
     kind: 'InvalidInput',
     field: 'config',
-    message: expect.stringContaining('step a'),
+    message:
+      'The input template of step a failed for this config: object has no property "missing" (at input.x)',
   });
   await plane.job('late', [
     step('a', []),
-    step('b', ['a'], { input: { $eval: 'steps.a.output.missing.deep' } }),
+    step('b', ['a'], { input: { x: { $eval: 'steps.a.output.missing.deep' } } }),
     step('c', ['b']),
   ]);
   const run = await plane.launch('late');
@@ -90,10 +91,14 @@ test('a template that fails for this config refuses the launch, or fails its lat
   expect(await plane.run(run)).toMatchObject({ status: 'FAILED' });
   expect(
     await plane.rows(
-      'select step, error_code from runplane.tasks where error_code is not null order by step',
+      'select step, error_code, error_message from runplane.tasks where error_code is not null order by step',
     ),
-  ).toEqual([
-    { step: 'b', error_code: 'INPUT_TEMPLATE_FAILED' },
+  ).toMatchObject([
+    {
+      step: 'b',
+      error_code: 'INPUT_TEMPLATE_FAILED',
+      error_message: expect.stringContaining('object has no property "missing" (at input.x)'),
+    },
     { step: 'c', error_code: 'DEPENDENCY_FAILED' },
   ]);
 });

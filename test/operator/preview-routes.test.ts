@@ -46,7 +46,12 @@ const nothing = {
 test('each matching route tells what it would launch, or why not, as publishing then does', async () => {
   const previews = await preview({ n: 1 });
   expect(previews).toEqual([
-    { route: 'broken', job: 'one', ...nothing, problem: expect.stringContaining("route's config template") },
+    {
+      route: 'broken',
+      job: 'one',
+      ...nothing,
+      problem: `The route's config template failed: object has no property "absent" (at config.n)`,
+    },
     {
       route: 'full',
       job: 'one',
