@@ -35,7 +35,7 @@ export function createJsonAnswers(schema: GraphQLSchema, log: ErrorLog): AnswerA
     batching: false,
     logging: false,
     parserAndValidationCache: false,
-    plugins: [takePrepared, refuseUnanswered, maskErrors(log)],
+    plugins: [takePrepared, refuseUnanswered(schema), maskErrors(log)],
     // By the plugin, which knows the id of the request.
     maskedErrors: false,
   });
@@ -81,18 +81,18 @@ const withStatus = (error: GraphQLError, http: { status: number; spec?: boolean 
 const asBadRequest = (error: GraphQLError): GraphQLError => withStatus(error, { status: 400, spec: true });
 
 /** An operation of which nothing was executed, or nothing is answered, has no data and its own status. */
-const refuseUnanswered: Plugin<JsonAnswer & GraphQLContext, JsonAnswer> = {
+const refuseUnanswered = (schema: GraphQLSchema): Plugin<JsonAnswer & GraphQLContext, JsonAnswer> => ({
   onExecute: ({ args }) => ({
     onExecuteDone: ({ result, setResult }) => {
       if (Symbol.asyncIterator in result) return;
       const { viewer, prepared } = args.contextValue;
-      const faults = findVariableFaults(result, args.schema, !viewer.signedIn);
+      const faults = findVariableFaults(result, schema, !viewer.signedIn);
       if (faults) return setResult({ errors: faults.map(asBadRequest) });
       const refusal = prepared.definition && findRefusal(prepared.definition, result);
       if (refusal) setResult({ errors: refusal.map((error) => withStatus(error, { status: 403 })) });
     },
   }),
-};
+});
 
 /** Masks what failed, in an operation or around it, under the id of its request, which the log has too. */
 const maskErrors = (log: ErrorLog): Plugin<GraphQLContext, JsonAnswer> => ({

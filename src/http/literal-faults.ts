@@ -17,7 +17,7 @@ type Parents = readonly (ASTNode | readonly ASTNode[])[];
  */
 export function literalsOfCorrectType(context: ValidationContext): ASTVisitor {
   let place = { node: undefined as ASTNode | undefined, name: '' };
-  const told: ValidationContext = Object.create(context, {
+  const told = Object.create(context, {
     reportError: {
       value: (error: GraphQLError) => {
         const reason = withoutValues(error);
@@ -27,7 +27,7 @@ export function literalsOfCorrectType(context: ValidationContext): ASTVisitor {
         context.reportError(new GraphQLError(message, { nodes: error.nodes ?? place.node }));
       },
     },
-  });
+  }) as ValidationContext;
   const visitor = ValuesOfCorrectTypeRule(told) as Record<string, ASTVisitFn<ASTNode>>;
   const placed = Object.entries(visitor).map(([kind, check]): [string, ASTVisitFn<ASTNode>] => [
     kind,
