@@ -43,3 +43,14 @@ export function findCycle(steps: readonly Pick<StepDefinition, 'name' | 'depends
   }
   return null;
 }
+
+/** The steps that these wait for, directly or through others. */
+export function allDependencies(
+  direct: readonly string[],
+  steps: readonly Pick<StepDefinition, 'name' | 'dependsOn'>[],
+): Set<string> {
+  const byName = new Map(steps.map((step) => [step.name, step]));
+  const found = new Set(direct);
+  for (const name of found) for (const dependency of byName.get(name)?.dependsOn ?? []) found.add(dependency);
+  return found;
+}

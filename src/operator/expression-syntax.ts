@@ -4,7 +4,7 @@ export class SyntaxFault extends Error {}
 const tokenPattern =
   /\s*(?:(?<number>\d+(?:\.\d+)?)|(?<word>[a-zA-Z_]\w*)|(?<string>'[^']*'|"[^"]*")|(?<symbol>\*\*|>=|<=|==|!=|&&|\|\||[-+*/[\].(){}:,<>!]))/y;
 const keywords = new Set(['true', 'false', 'null', 'in']);
-const literals = new Set(['number', 'string', 'identifier', 'true', 'false', 'null']);
+const literals = new Set(['number', 'true', 'false', 'null']);
 const binaryOperators = new Set([
   '||',
   '&&',
@@ -24,6 +24,14 @@ const binaryOperators = new Set([
 /** The renderer goes several calls deeper with each level, so that text alone could exhaust its stack. */
 const maxNesting = 100;
 
+/** What an expression says of what it will be evaluated with. */
+export interface Mentions {
+  /** Names, with what stands behind their point. */
+  names: { name: string; member: string | null }[];
+  /** Texts, by which it may ask whether there is what it names. */
+  texts: string[];
+}
+
 /** What a text's next token is: a symbol or keyword itself, or the kind of any other. */
 interface Token {
   kind: string;
@@ -39,9 +47,11 @@ class Recogniser {
   readonly #text: string;
   #next: Token;
   #nesting = 0;
+  readonly #mentions: Mentions;
 
-  constructor(text: string, start: number) {
+  constructor(text: string, start: number, mentions: Mentions) {
     this.#text = text;
+    this.#mentions = mentions;
     this.#next = this.#read(start);
   }
 
@@ -67,13 +77,25 @@ class Recogniser {
   #operand(): void {
     while (['-', '+', '!'].includes(this.#next.kind)) this.#take();
     if (literals.has(this.#next.kind)) this.#take();
-    else if (this.#takeIf('(')) {
+    else if (this.#next.kind === 'identifier') this.#name();
+    else if (this.#next.kind === 'string') {
+      this.#mentions.texts.push(this.#word().slice(1, -1));
+      this.#take();
+    } else if (this.#takeIf('(')) {
       this.#expression();
       this.#expect(')');
     } else if (this.#takeIf('[')) this.#list(']');
     else if (this.#takeIf('{')) this.#object();
     else this.#unexpected('a value');
     this.#accesses();
+  }
+
+  #name(): void {
+    const name = this.#word();
+    this.#take();
+    const member = this.#takeIf('.') ? this.#word() : null;
+    if (member !== null) this.#expect('identifier');
+    this.#mentions.names.push({ name, member });
   }
 
   #accesses(): void {
@@ -106,6 +128,10 @@ class Recogniser {
     if (this.#next.kind !== ':') this.#expression();
     if (this.#takeIf(':') && this.#next.kind !== ']') this.#expression();
     this.#expect(']');
+  }
+
+  #word(): string {
+    return this.#text.slice(this.#next.start, this.#next.end);
   }
 
   #expect(kind: string): void {
@@ -145,14 +171,14 @@ class Recogniser {
   }
 }
 
-/** Throws a SyntaxFault when a text is no expression. */
-export function checkExpression(text: string): void {
-  new Recogniser(text, 0).expressionUntil('end');
+/** Throws a SyntaxFault when a text is no expression; adds what it mentions. */
+export function checkExpression(text: string, mentions: Mentions): void {
+  new Recogniser(text, 0, mentions).expressionUntil('end');
 }
 
-/** Throws a SyntaxFault when a text has a ${…} that is no expression. $${ stands for itself. */
-export function checkInterpolations(text: string): void {
+/** Throws a SyntaxFault when a text has a ${…} that is no expression; adds what they mention. $${ stands for itself. */
+export function checkInterpolations(text: string, mentions: Mentions): void {
   for (let at = text.indexOf('${'); at >= 0; at = text.indexOf('${', at)) {
-    at = text[at - 1] === '$' ? at + 2 : new Recogniser(text, at + 2).expressionUntil('}');
+    at = text[at - 1] === '$' ? at + 2 : new Recogniser(text, at + 2, mentions).expressionUntil('}');
   }
 }

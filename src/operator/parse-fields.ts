@@ -2,7 +2,7 @@ import { checkJson, isStorable, type Json } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import { collected, InvalidInputError } from '../domain/problems.ts';
 import { parseOptionalInteger } from '../domain/scalars.ts';
-import { templateFault } from './template-syntax.ts';
+import { additions, readTemplate } from './template-syntax.ts';
 
 /** The largest value of an integer column. */
 export const maxInteger = 2_147_483_647;
@@ -45,11 +45,17 @@ export function parseOptionalText(value: string | null | undefined, field: strin
 /** A JSON value; absent is null. */
 export const parseJson = (value: unknown, field: string): Json => checkJson(value ?? null, field).value;
 
-/** A json-e template whose syntax is right. Whether it renders depends on what it is given. */
-export function parseTemplate(value: unknown, field: string): Json {
+/** A json-e template whose syntax is right, and which takes only what it sees. Whether it renders depends on what it is given. */
+export function parseTemplate(value: unknown, field: string, sees: readonly string[]): Json {
   const template = parseJson(value, field);
-  const fault = templateFault(template);
+  const { fault, mentions } = readTemplate(template);
   if (fault)
     throw new InvalidInputError(field, `${field}${fault.path} is no json-e template: ${fault.message}.`);
+  const unseen = mentions.find(({ name }) => !sees.includes(name) && !additions.has(name));
+  if (unseen)
+    throw new InvalidInputError(
+      field,
+      `${field}${unseen.path} names ${unseen.name}; the template sees ${sees.join(', ')}.`,
+    );
   return template;
 }

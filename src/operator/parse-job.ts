@@ -1,4 +1,4 @@
-import { findCycle, type StepDefinition } from '../domain/job-definition.ts';
+import { allDependencies, findCycle, type StepDefinition } from '../domain/job-definition.ts';
 import { isJsonObject, type Json } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import { parseNames, refuseDuplicates, refuseTooMany } from '../domain/names.ts';
@@ -8,10 +8,14 @@ import { parseName, parseOptionalName } from '../domain/text.ts';
 import { timeBound } from '../domain/time-bound.ts';
 import { compileConfigSchema } from '../intake/validate-config.ts';
 import { parseEach, parseJson, parseTemplate } from './parse-fields.ts';
+import { readTemplate } from './template-syntax.ts';
 import type { JobStepInput } from './types.ts';
 
 /** A step as a user sees it: with its agent's name. */
 export type StepSpec = Omit<StepDefinition, 'agentId'> & { agent: string };
+
+/** What the template of a step's input sees. */
+const seen = ['config', 'run', 'event', 'steps'];
 
 export function parseSteps(inputs: readonly JobStepInput[]): StepSpec[] {
   if (inputs.length === 0)
@@ -27,6 +31,7 @@ export function parseSteps(inputs: readonly JobStepInput[]): StepSpec[] {
       'steps',
       `The steps depend on each other in a circle: ${cycle.join(' -> ')}.`,
     );
+  collected(steps.map((step, i) => () => refuseUnseenSteps(step, steps, `steps[${i}].input`)));
   return steps;
 }
 
@@ -38,7 +43,7 @@ const parseStep = (input: JobStepInput, at: string): StepSpec =>
     when: () => input.when ?? 'DEPENDENCIES_COMPLETED',
     cancellable: () => input.cancellable ?? true,
     optional: () => input.optional ?? false,
-    input: () => parseTemplate(input.input, `${at}.input`),
+    input: () => parseTemplate(input.input, `${at}.input`, seen),
     assetKey: () => parseOptionalName(input.assetKey, `${at}.assetKey`),
     readsAssetKeys: () => parseNames(input.readsAssetKeys, `${at}.readsAssetKeys`, limits.assetsOfStep),
     maxAttempts: () => parseMaxAttempts(input.maxAttempts, `${at}.maxAttempts`),
@@ -51,6 +56,24 @@ function refuseUnknown(dependsOn: readonly string[], steps: readonly string[], f
       field,
       `${field} names ${JSON.stringify(unknown)}, which is no step of this job.`,
     );
+}
+
+/** What a template sees of a step that its own does not wait for would be left to chance. */
+function refuseUnseenSteps(
+  { name, dependsOn, input }: StepSpec,
+  steps: readonly StepSpec[],
+  field: string,
+): void {
+  const { mentions } = readTemplate(input);
+  const waitsFor = allDependencies(dependsOn, steps);
+  const unseen = mentions.find(
+    (mention) => mention.name === 'steps' && mention.member !== null && !waitsFor.has(mention.member),
+  );
+  if (!unseen) return;
+  const why = steps.some((step) => step.name === unseen.member)
+    ? `which ${JSON.stringify(name)} does not depend on`
+    : 'which is no step of this job';
+  throw new InvalidInputError(field, `${field}${unseen.path} names steps.${unseen.member}, ${why}.`);
 }
 
 /** A schema that launches can be checked with: compiled once here, in the way that launches compile it. */

@@ -21,6 +21,9 @@ export interface RouteSpec {
   enabled: boolean;
 }
 
+/** What the templates of a route see. */
+const seen = ['event', 'payload'];
+
 const routeSql = `select r.topic, j.name as job, r.config, r.customer, r.labels, r.serial_key as "serialKey",
           r.estimated_tokens as "estimatedTokens", r.priority, r.enabled
      from runplane.routes r join runplane.jobs j on j.id = r.job_id where r.id = $1`;
@@ -31,11 +34,11 @@ export const routeKind: ObjectKind<SaveRouteInput, RouteSpec> = {
     parseEach<RouteSpec>({
       topic: () => parsePattern(input.topic),
       job: () => parseName(input.job, 'job'),
-      config: () => parseTemplate(input.config, 'config'),
-      customer: () => parseTemplate(input.customer, 'customer'),
-      labels: () => parseTemplate(input.labels, 'labels'),
-      serialKey: () => parseTemplate(input.serialKey, 'serialKey'),
-      estimatedTokens: () => parseTemplate(input.estimatedTokens, 'estimatedTokens'),
+      config: () => parseTemplate(input.config, 'config', seen),
+      customer: () => parseTemplate(input.customer, 'customer', seen),
+      labels: () => parseTemplate(input.labels, 'labels', seen),
+      serialKey: () => parseTemplate(input.serialKey, 'serialKey', seen),
+      estimatedTokens: () => parseTemplate(input.estimatedTokens, 'estimatedTokens', seen),
       priority: () => parsePriority(input.priority ?? 0, 'priority'),
       enabled: () => input.enabled ?? true,
     }),

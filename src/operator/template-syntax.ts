@@ -1,6 +1,6 @@
 import { isJsonObject, type Json, type JsonObject } from '../domain/json.ts';
 import { pathStep } from '../domain/json-path.ts';
-import { checkExpression, checkInterpolations, SyntaxFault } from './expression-syntax.ts';
+import { checkExpression, checkInterpolations, type Mentions, SyntaxFault } from './expression-syntax.ts';
 
 type Part = 'template' | 'expression' | 'conditions' | 'variables' | 'value';
 
@@ -12,6 +12,7 @@ interface Operator {
 }
 
 const identifier = '[a-zA-Z_][a-zA-Z0-9_]*';
+const plainName = new RegExp(`^${identifier}$`);
 const each = new RegExp(`^each\\(${identifier}(,\\s*${identifier})?\\)$`);
 const eachOfReduce = new RegExp(`^each\\(${identifier},\\s*${identifier}(,\\s*${identifier})?\\)$`);
 const by = new RegExp(`^by\\(${identifier}\\)$`);
@@ -48,9 +49,51 @@ const operators: Readonly<Record<string, Operator>> = {
   $reverse: { takes: 'template' },
 };
 
-/** Where a template is wrong and why, whatever it will be rendered with; null when its syntax is right. */
-export function templateFault(template: Json): { path: string; message: string } | null {
+/** What json-e adds to what a template is rendered with. */
+export const additions: ReadonlySet<string> = new Set(
+  'now abs ceil defined floor fromNow join len lowercase lstrip max min number range rstrip split sqrt str strip typeof uppercase'.split(
+    ' ',
+  ),
+);
+
+/** A name that a template takes from what it is rendered with, and does not ask for before. */
+export interface Mention {
+  path: string;
+  name: string;
+  /** What stands behind its point. */
+  member: string | null;
+}
+
+export interface TemplateReading {
+  /** Where the template is wrong and why, whatever it will be rendered with; null when its syntax is right. */
+  fault: { path: string; message: string } | null;
+  mentions: Mention[];
+}
+
+export function readTemplate(template: Json): TemplateReading {
   const path: string[] = [];
+  const mentions: Mention[] = [];
+  const texts = new Set<string>();
+  /** The template's own variables; null: it has any. */
+  let variables: ReadonlySet<string> | null = new Set();
+
+  const read = (check: (text: string, found: Mentions) => void, text: string): void => {
+    const found: Mentions = { names: [], texts: [] };
+    check(text, found);
+    for (const asked of found.texts) texts.add(asked);
+    const known = variables;
+    if (known === null) return;
+    for (const mention of found.names)
+      if (!known.has(mention.name)) mentions.push({ ...mention, path: path.join('') });
+  };
+
+  const knowing = (names: readonly string[] | null, check: () => void): void => {
+    const outside = variables;
+    variables = outside && names && new Set([...outside, ...names]);
+    check();
+    variables = outside;
+  };
+
   const within = (key: string, check: () => void): void => {
     path.push(key);
     check();
@@ -62,7 +105,8 @@ export function templateFault(template: Json): { path: string; message: string }
       case 'template':
         return checkTemplate(value);
       case 'expression':
-        return checkExpression(
+        return read(
+          checkExpression,
           typeof value === 'string' ? value : fault('it must be an expression in a string'),
         );
       case 'conditions':
@@ -74,7 +118,7 @@ export function templateFault(template: Json): { path: string; message: string }
   };
 
   const checkTemplate = (value: Json): void => {
-    if (typeof value === 'string') return checkInterpolations(value);
+    if (typeof value === 'string') return read(checkInterpolations, value);
     if (Array.isArray(value)) {
       for (const [i, entry] of value.entries()) within(`[${i}]`, () => checkTemplate(entry));
     } else if (isJsonObject(value)) {
@@ -93,7 +137,7 @@ export function templateFault(template: Json): { path: string; message: string }
       within(pathStep(key), () => {
         if (/^\$[a-zA-Z][a-zA-Z0-9]*$/.test(key))
           fault(`there is no operator ${key}; a key that starts with $ is written $$`);
-        if (!key.startsWith('$$')) checkInterpolations(key);
+        if (!key.startsWith('$$')) read(checkInterpolations, key);
         checkTemplate(value);
       });
     }
@@ -103,7 +147,10 @@ export function templateFault(template: Json): { path: string; message: string }
     for (const [key, value] of Object.entries(object)) {
       const part = key === name ? takes : beside.find((other) => other.key.test(key))?.takes;
       if (part === undefined) fault(`${name} has no ${JSON.stringify(key)}`);
-      else within(pathStep(key), () => check(part, value));
+      else
+        within(pathStep(key), () =>
+          knowing(key === name ? [] : variablesOf(name, key, object), () => check(part, value)),
+        );
     }
     for (const other of beside) {
       const given = Object.keys(object).filter((key) => other.key.test(key)).length;
@@ -116,7 +163,7 @@ export function templateFault(template: Json): { path: string; message: string }
     const ofSwitch = path.at(-1) === '.$switch';
     for (const [condition, then] of Object.entries(value)) {
       within(pathStep(condition), () => {
-        if (!ofSwitch || condition !== '$default') checkExpression(condition);
+        if (!ofSwitch || condition !== '$default') read(checkExpression, condition);
         checkTemplate(then);
       });
     }
@@ -129,11 +176,21 @@ export function templateFault(template: Json): { path: string; message: string }
 
   try {
     checkTemplate(template);
-    return null;
+    const guarded = ({ name, member }: Mention): boolean =>
+      texts.has(name) || (member !== null && texts.has(member));
+    return { fault: null, mentions: mentions.filter((mention) => !guarded(mention)) };
   } catch (error) {
     if (!(error instanceof SyntaxFault)) throw error;
-    return { path: path.join(''), message: error.message };
+    return { fault: { path: path.join(''), message: error.message }, mentions: [] };
   }
+}
+
+/** The variables that an operator gives to what stands under one of its keys; null when only rendering tells them. */
+function variablesOf(operator: string, key: string, object: JsonObject): readonly string[] | null {
+  if (operator !== '$let') return key.includes('(') ? (key.match(/\w+/g) ?? []).slice(1) : [];
+  const given = object[operator];
+  const names = isJsonObject(given) ? Object.keys(given) : [];
+  return names.every((name) => plainName.test(name)) ? names : null;
 }
 
 function fault(message: string): never {

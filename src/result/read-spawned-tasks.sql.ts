@@ -1,6 +1,6 @@
 import type { Queryable } from '../db/pool.ts';
 import { memberOf } from '../db/task-rows.ts';
-import type { StepDefinition } from '../domain/job-definition.ts';
+import { allDependencies, type StepDefinition } from '../domain/job-definition.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { RunTask } from './read-run-tasks.sql.ts';
@@ -50,7 +50,8 @@ export async function readSpawnedTasks(
 ): Promise<SpawnedList[]> {
   const wanted = runs.flatMap(({ id, steps }) => {
     const own = tasks.filter((task) => task.runId === id);
-    return [...dependenciesOf(own, steps)].map((step) => ({ runId: id, step }));
+    const direct = own.flatMap((task) => task.dependsOn);
+    return [...allDependencies(direct, steps)].map((step) => ({ runId: id, step }));
   });
   if (wanted.length === 0) return [];
   const { rows } = await tx.query<SpawnedEnd & Record<string, unknown>>({
@@ -73,11 +74,4 @@ export async function readSpawnedTasks(
     });
     return { runId, step, tasks: tasksOf, tasksCut: listed.length < found.length };
   });
-}
-
-function dependenciesOf(tasks: readonly RunTask[], steps: readonly StepDefinition[]): Set<string> {
-  const byName = new Map(steps.map((step) => [step.name, step]));
-  const found = new Set(tasks.flatMap((task) => task.dependsOn));
-  for (const name of found) for (const dependency of byName.get(name)?.dependsOn ?? []) found.add(dependency);
-  return found;
 }

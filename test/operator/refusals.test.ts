@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseSteps } from '../../src/operator/parse-job.ts';
+import type { JobStepInput } from '../../src/operator/types.ts';
 import { inputs, type Kind, type Operator, saveAny, startOperator } from './fixture.ts';
 
 let operator: Operator;
@@ -8,7 +10,7 @@ beforeAll(async () => {
 afterAll(() => operator.close());
 
 const deep = (levels: number): unknown => (levels === 0 ? 1 : [deep(levels - 1)]);
-const steps = (...given: object[]): object => ({
+const steps = (...given: object[]): { steps: JobStepInput[] } => ({
   steps: given.map((step, i) => ({ name: `s${i}`, agent: 'parser', ...step })),
 });
 
@@ -74,6 +76,25 @@ const wrong: [Kind, object, string, string?][] = [
   ['job', steps({ assetKey: '' }), 'steps[0].assetKey'],
   ['job', steps({ readsAssetKeys: ['a', 'a'] }), 'steps[0].readsAssetKeys'],
   ['job', steps({ input: { text: '${config.url' } }), 'steps[0].input', 'steps[0].input.text'],
+  [
+    'job',
+    steps({ input: { a: ['${confg.url}'] } }),
+    'steps[0].input',
+    'steps[0].input.a[0] names confg; the template sees config, run, event, steps.',
+  ],
+  [
+    'job',
+    steps({}, { dependsOn: ['s0'], input: { a: '${steps.s9.output}' } }),
+    'steps[1].input',
+    'steps[1].input.a names steps.s9, which is no step of this job.',
+  ],
+  [
+    'job',
+    steps({}, {}, { dependsOn: ['s0'], input: { $eval: 'steps.s1' } }),
+    'steps[2].input',
+    'steps[2].input.$eval names steps.s1, which "s2" does not depend on.',
+  ],
+  ['job', steps({ input: '${steps.s0}' }), 'steps[0].input', '"s0" does not depend on'],
   ['job', steps({ input: deep(65) }), 'steps[0].input', '64 levels'],
   ['job', steps({ input: { a: 'x\0' } }), 'steps[0].input'],
   ['job', { configSchema: { type: 'objekt' } }, 'configSchema', 'type'],
@@ -105,6 +126,12 @@ const wrong: [Kind, object, string, string?][] = [
   ['route', { labels: { $maap: [] } }, 'labels', '$maap'],
   ['route', { serialKey: { $if: 'x', els: 1 } }, 'serialKey', 'els'],
   ['route', { estimatedTokens: { $eval: 5 } }, 'estimatedTokens'],
+  [
+    'route',
+    { config: { a: '${config.a}' } },
+    'config',
+    'config.a names config; the template sees event, payload.',
+  ],
   ['route', { priority: 1001 }, 'priority', '-1000 to 1000'],
 ];
 
@@ -119,6 +146,18 @@ describe('a save of wrong input', () => {
     expect((outcome as { message: string }).message).toContain(field.split('.').at(-1));
     expect(await operator.row(`${kind}s`, 'refused')).toBeUndefined();
     expect(await operator.audit()).toEqual([]);
+  });
+
+  it.each([
+    ['what it depends on through another step', { $eval: 'steps.s0.output + steps.s1.output' }],
+    ['what is computed, or may be missing', '${steps["s9"]} ${steps[config.step]} ${typeof(now)}'],
+    [
+      'what it asks for before',
+      { $map: { $eval: 'config.xs' }, 'each(x)': '${"s9" in steps && steps.s9.output.x}' },
+    ],
+  ])('of a job is none where a step names %s', (_, input) => {
+    const { steps: named } = steps({}, { dependsOn: ['s0'] }, { dependsOn: ['s1'], input });
+    expect(parseSteps(named)).toHaveLength(3);
   });
 
   it.each<[Kind, object, string]>([

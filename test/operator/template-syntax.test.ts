@@ -3,8 +3,10 @@ import fc from 'fast-check';
 import jsone from 'json-e';
 import { describe, expect, it } from 'vitest';
 import type { Json, JsonObject } from '../../src/domain/json.ts';
-import { templateFault } from '../../src/operator/template-syntax.ts';
+import { additions, readTemplate } from '../../src/operator/template-syntax.ts';
 import { count } from '../support/tier.ts';
+
+const templateFault = (template: Json) => readTemplate(template).fault;
 
 /** As JSON, because an object literal with this key would look like a promise. */
 const when = (condition: string, value: Json): JsonObject => ({
@@ -72,6 +74,55 @@ describe('a template', () => {
     [{ $find: [], 'each(x)': { a: 1 } }, '["each(x)"]', 'it must be an expression in a string'],
   ])('%j is wrong at %s', (template, path, message) => {
     expect(templateFault(template)).toEqual({ path, message });
+  });
+});
+
+describe('of what a template is rendered with, it', () => {
+  const mentioned = (template: Json) =>
+    readTemplate(template).mentions.map(
+      ({ path, name, member }) => `${path} ${name}${member === null ? '' : `.${member}`}`,
+    );
+
+  it.each<[Json, string[]]>([
+    ['${a} $${b} ${c.d.e} ${f["g"]}', [' a', ' c.d', ' f']],
+    [
+      { '${a}': [{ b: '${-c(d, [e], {f: g})[h:i].j}' }] },
+      [
+        '["${a}"] a',
+        '["${a}"][0].b c',
+        '["${a}"][0].b d',
+        '["${a}"][0].b e',
+        '["${a}"][0].b g',
+        '["${a}"][0].b h',
+        '["${a}"][0].b i',
+      ],
+    ],
+    [when('a', { $eval: 'b.c' }), ['.$if a', '.then.$eval b.c']],
+    [{ $let: { x: '${y}' }, in: '${x.a} ${y}' }, ['.$let.x y', '.in y']],
+    [{ x: { $let: { x: 1 }, in: 1 }, y: '${x}' }, ['.y x']],
+    [{ $let: { '${k}': 1 }, in: '${x}' }, ['.$let["${k}"] k']],
+    [{ $let: { $eval: 'config' }, in: '${x}' }, ['.$let.$eval config']],
+    [{ $map: '${xs}', 'each(x,i)': '${x.steps} ${i} ${y}' }, ['.$map xs', '["each(x,i)"] y']],
+    [{ $map: [], 'each(steps)': '${steps.c}' }, []],
+    [{ $reduce: [], initial: 0, 'each(s, x)': { $eval: 's + x + y' } }, ['["each(s, x)"].$eval y']],
+    [{ $find: [], 'each(x)': 'x == y' }, ['["each(x)"] y']],
+    [{ $sort: { $eval: 'xs' }, 'by(x)': 'x.a + y' }, ['.$sort.$eval xs', '["by(x)"] y']],
+    [{ $switch: { 'a == 1': '${b}' } }, ['.$switch["a == 1"] a', '.$switch["a == 1"] b']],
+  ])('takes from %j what it names, and not its own variables', (template, names) => {
+    expect(mentioned(template)).toEqual(names);
+  });
+
+  it('may ask whether there is what it names', () => {
+    expect(mentioned(when('defined("x") && "c" in steps', '${x} ${steps.c} ${y}'))).toEqual([
+      '.$if defined',
+      '.$if steps',
+      '.then y',
+    ]);
+  });
+
+  it('gets what json-e adds', () => {
+    const builtins = internals('./builtins.js') as (context: object) => object;
+    expect([...additions].sort()).toEqual([...Object.keys(builtins({})), 'now'].sort());
   });
 });
 
