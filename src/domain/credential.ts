@@ -100,6 +100,17 @@ export const scopeLacked = (viewer: Viewer, scopes: readonly Scope[]): Scope | n
 
 type RestrictedTo = keyof Restrictions;
 
+/** What each restriction is of. */
+export const restrictedScopes = {
+  agents: 'WORK',
+  jobs: 'LAUNCH',
+  topics: 'PUBLISH',
+} as const satisfies Record<RestrictedTo, Scope>;
+
+/** Whether there is something that a restriction bounds: what these scopes allow, or who has them can grant. */
+export const isBounded = (kind: RestrictedTo, scopes: readonly Scope[]): boolean =>
+  scopes.includes(restrictedScopes[kind]) || scopes.includes('ADMIN');
+
 /** Whether a viewer may use a name with a scope that is restricted to some. */
 export function isAllowed(viewer: Viewer, kind: RestrictedTo, name: string): boolean {
   const allowed = viewer.restrictions[kind];
@@ -108,10 +119,14 @@ export function isAllowed(viewer: Viewer, kind: RestrictedTo, name: string): boo
 }
 
 /** The first restriction of a viewer that a token with the given ones would escape from. */
-export function restrictionEscaped(viewer: Viewer, given: Restrictions): RestrictedTo | null {
+export function restrictionEscaped(
+  viewer: Viewer,
+  given: Restrictions,
+  scopes: readonly Scope[],
+): RestrictedTo | null {
   const escapes = (kind: RestrictedTo): boolean => {
     const allowed = viewer.restrictions[kind];
-    if (allowed === null) return false;
+    if (allowed === null || !isBounded(kind, scopes)) return false;
     const covers = kind === 'topics' ? patternCovers : (own: string, other: string) => own === other;
     return given[kind]?.every((entry) => allowed.some((own) => covers(own, entry))) !== true;
   };

@@ -102,7 +102,7 @@ function refusedGrant({ viewer }: GraphQLContext, input: CreateApiTokenInput): F
   const lacked = scopeLacked(viewer, input.scopes);
   if (lacked) return forbidden(lacked, `Only who has the scope ${lacked} can grant it.`);
   const { agents = null, jobs = null, topics = null } = input;
-  const escaped = restrictionEscaped(viewer, { agents, jobs, topics });
+  const escaped = restrictionEscaped(viewer, { agents, jobs, topics }, input.scopes);
   return (
     escaped &&
     forbidden(

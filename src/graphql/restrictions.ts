@@ -1,22 +1,18 @@
 import type { ClaimTasksInput, ClaimTasksOutcome } from '../dispatch/types.ts';
-import { isAllowed } from '../domain/credential.ts';
+import { isAllowed, type Restrictions, restrictedScopes } from '../domain/credential.ts';
 import type { Forbidden } from '../domain/problems.ts';
 import { whileAuthorized } from './authority-watch.ts';
 import type { GraphQLContext } from './context.ts';
 import { forbidden } from './scopes.ts';
 
-const restricted = {
-  agents: { scope: 'WORK', message: 'The token is restricted to other agents.' },
-  jobs: { scope: 'LAUNCH', message: 'The token is restricted to other jobs.' },
-  topics: { scope: 'PUBLISH', message: 'The token is restricted to other topics.' },
-} as const;
-
-type Restricted = keyof typeof restricted;
-
 /** Refuses a name that the caller's token does not reach. Names are compared as they are stored, in NFC. */
-export function refusedName({ viewer }: GraphQLContext, kind: Restricted, name: string): Forbidden | null {
-  const { scope, message } = restricted[kind];
-  return isAllowed(viewer, kind, name.normalize('NFC')) ? null : forbidden(scope, message);
+export function refusedName(
+  { viewer }: GraphQLContext,
+  kind: keyof Restrictions,
+  name: string,
+): Forbidden | null {
+  if (isAllowed(viewer, kind, name.normalize('NFC'))) return null;
+  return forbidden(restrictedScopes[kind], `The token is restricted to other ${kind}.`);
 }
 
 /** Carries out the entries of a batch that the token allows; the others are refused, each in its place. */

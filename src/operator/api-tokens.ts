@@ -1,6 +1,6 @@
 import type { Database, Queryable } from '../db/pool.ts';
 import { transaction } from '../db/transaction.ts';
-import type { Restrictions, Scope } from '../domain/credential.ts';
+import { isBounded, type Restrictions, restrictedScopes, type Scope } from '../domain/credential.ts';
 import { newUuid, toPublicId } from '../domain/ids.ts';
 import { limits } from '../domain/limits.ts';
 import {
@@ -132,6 +132,15 @@ update runplane.api_tokens t set revoked_at = now.at from now where t.id = $1 re
 function parseToken(input: CreateApiTokenInput): TokenSpec {
   if (input.scopes.length === 0)
     throw new InvalidInputError('scopes', 'scopes is empty: a token without any can do nothing.');
+  const pointless = (['agents', 'jobs', 'topics'] as const).find(
+    (kind) => input[kind] != null && !isBounded(kind, input.scopes),
+  );
+  if (pointless) {
+    throw new InvalidInputError(
+      pointless,
+      `${pointless} restricts ${restrictedScopes[pointless]}, which this token does not have.`,
+    );
+  }
   return {
     name: parseName(input.name, 'name'),
     scopes: [...new Set(input.scopes)],

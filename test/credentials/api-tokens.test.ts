@@ -94,7 +94,7 @@ describe('an API token', () => {
   });
 
   test('is recorded when it is created and revoked, without its secret; revoking it again changes nothing', async () => {
-    const { id } = await server.token({ name: 'recorded', jobs: ['a'] });
+    const { id } = await server.token({ name: 'recorded', scopes: ['LAUNCH'], jobs: ['a'] });
     await server.revoke(id);
     await server.revoke(id);
     const entries = await auditOf(id);
@@ -105,7 +105,7 @@ describe('an API token', () => {
         before: null,
         after: {
           name: 'recorded',
-          scopes: ['READ'],
+          scopes: ['LAUNCH'],
           agents: null,
           jobs: ['a'],
           topics: null,
@@ -126,17 +126,24 @@ describe('an API token', () => {
   test.each([
     ['scopes', { scopes: [] }],
     ['name', { name: ' ' }],
-    ['agents', { agents: [] }],
-    ['jobs[0]', { jobs: ['\u0000'] }],
-    ['topics[0]', { topics: ['a..b'] }],
+    ['agents', { scopes: ['WORK'], agents: [] }],
+    ['jobs[0]', { scopes: ['LAUNCH'], jobs: ['\u0000'] }],
+    ['topics[0]', { scopes: ['PUBLISH'], topics: ['a..b'] }],
+    ['agents', { scopes: ['LAUNCH', 'PUBLISH'], agents: ['a'] }, 'agents restricts WORK, which this token'],
+    ['jobs', { scopes: ['WORK', 'PUBLISH'], jobs: ['a'] }, 'jobs restricts LAUNCH'],
+    ['topics', { scopes: ['WORK', 'LAUNCH', 'READ'], topics: ['a'] }, 'topics restricts PUBLISH'],
     ['expiresAt', { expiresAt: '2020-01-01T00:00:00Z' }],
     ['expiresAt', { expiresAt: '9999-12-31T23:59:59-14:00' }],
-    ['agents', { agents: Array.from({ length: 201 }, (_, i) => `agent-${i}`) }],
-  ])('is refused with a wrong %s, and nothing is written', async (field, input) => {
+    ['agents', { scopes: ['WORK'], agents: Array.from({ length: 201 }, (_, i) => `agent-${i}`) }],
+  ])('is refused with a wrong %s, and nothing is written', async (field, input, text = '') => {
     const count = () =>
       server.plane.rows('select id from runplane.api_tokens union all select id from runplane.audit_entries');
     const before = await count();
-    expect(await created(adminToken, input)).toMatchObject({ __typename: 'InvalidInput', field });
+    expect(await created(adminToken, input)).toMatchObject({
+      __typename: 'InvalidInput',
+      field,
+      message: expect.stringContaining(text) as string,
+    });
     expect(await count()).toEqual(before);
   });
 
@@ -152,7 +159,12 @@ describe('an API token', () => {
       agents: ['a'],
       topics: ['docs.*'],
     });
+    const both = ['WORK', 'PUBLISH'];
     const attempts: [object, string][] = [
+      [{ scopes: ['WORK'], agents: ['a'] }, 'CreateApiTokenSuccess'],
+      [{ scopes: ['WORK'], topics: ['docs.*'] }, 'Forbidden'],
+      [{ scopes: ['ADMIN'] }, 'Forbidden'],
+      [{ scopes: ['ADMIN'], agents: ['a'], topics: ['docs.*'] }, 'CreateApiTokenSuccess'],
       [{ agents: ['a'], topics: ['docs.*'] }, 'CreateApiTokenSuccess'],
       [{ agents: ['a'], topics: ['docs.new'] }, 'CreateApiTokenSuccess'],
       [{ agents: ['a'] }, 'Forbidden'],
@@ -160,7 +172,7 @@ describe('an API token', () => {
       [{ agents: ['a'], topics: ['docs.>'] }, 'Forbidden'],
     ];
     for (const [input, becomes] of attempts) {
-      expect((await created(restricted.secret, { scopes: ['WORK'], ...input })).__typename).toBe(becomes);
+      expect((await created(restricted.secret, { scopes: both, ...input })).__typename).toBe(becomes);
     }
   });
 });
