@@ -63,10 +63,14 @@ const CreateApiTokenInputRef = builder.inputType('CreateApiTokenInput', {
       required: true,
       description: 'What it allows; at least one, and none that the caller lacks.',
     }),
-    agents: t.stringList({ description: `${restrictions.agents} 1 to 200 of them.` }),
-    jobs: t.stringList({ description: `${restrictions.jobs} 1 to 200 of them.` }),
+    agents: t.stringList({
+      description: `${restrictions.agents} 1 to 200 of them, with the scope WORK or ADMIN.`,
+    }),
+    jobs: t.stringList({
+      description: `${restrictions.jobs} 1 to 200 of them, with the scope LAUNCH or ADMIN.`,
+    }),
     topics: t.stringList({
-      description: `${restrictions.topics} * is one token, > the rest. 1 to 200 of them.`,
+      description: `${restrictions.topics} * is one token, > the rest. 1 to 200 of them, with the scope PUBLISH or ADMIN.`,
     }),
     expiresAt: t.field({ type: 'DateTime', description: 'When it stops to be valid; absent is never.' }),
   }),
