@@ -162,7 +162,9 @@ test('a lost lease aborts the handler, and the task is executed again', async ()
   );
   await launchAndWait('PROCESSING');
   const after = await plane.services.changeLog.currentCursor();
-  await plane.rows(`update runplane.leases set expires_at = runplane.clock() - interval '1 second'`);
+  await plane.rows(
+    `update runplane.leases set lease_seconds = 0, expires_at = runplane.clock() - interval '1 second'`,
+  );
   for await (const { changes } of plane.services.changeLog.taskChanges({ statuses: ['COMPLETED'] }, after))
     if (changes.length > 0) break;
   expect(await plane.rows('select status from runplane.attempts order by number')).toEqual([

@@ -15,7 +15,7 @@ const linesOf = (server: ServerProcess, correlationId: string): Record<string, u
 /** The lease or the time of an attempt is over: the sweeper finds it. */
 const expire = (column: 'expires_at' | 'timeout_at') =>
   servers.database.db.query({
-    text: `update runplane.leases set ${column} = runplane.clock() - interval '1 second'`,
+    text: `update runplane.leases set lease_seconds = 0, ${column} = runplane.clock() - interval '1 second'`,
   });
 
 test('every line that tells of work on its way has its correlation id', async () => {

@@ -199,7 +199,7 @@ describe('the span of an attempt', () => {
     await first.process.end('SIGKILL');
     const left = await Promise.all([start(), start()]);
     await servers.database.db.query({
-      text: `update runplane.leases set ${column} = runplane.clock() - interval '1 second'`,
+      text: `update runplane.leases set lease_seconds = 0, ${column} = runplane.clock() - interval '1 second'`,
     });
     const again = await servers.claim(left[0], 'a');
     expect(again.number).toBe(2);
@@ -224,7 +224,7 @@ test('what a late result cost is on its own span, and the newer attempt that it 
   await servers.launch(server, 'a');
   const lost = await servers.claim(server, 'a');
   await servers.database.db.query({
-    text: `update runplane.leases set expires_at = runplane.clock() - interval '1 second'`,
+    text: `update runplane.leases set lease_seconds = 0, expires_at = runplane.clock() - interval '1 second'`,
   });
   const newer = await servers.claim(server, 'a');
   const done = 'status: COMPLETED usage: [{ model: "m" inputTokens: 3 }]';
