@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'vitest';
+import type { Duty } from '../../src/db/duty.ts';
 import type { Assignment } from '../../src/dispatch/types.ts';
 import type { ResultRecorder } from '../../src/result/results.ts';
-import type { Duty } from '../../src/scheduler/duty.ts';
 import { createSweeper } from '../../src/scheduler/sweeper.ts';
 import { ControlPlane } from '../support/control-plane.ts';
 
@@ -16,7 +16,9 @@ beforeEach(async () => {
   sweeper = createSweeper({
     db: plane.services.db,
     results: plane.services.results as ResultRecorder,
-    onError: (error) => failures.push(error),
+    onError: (error) => {
+      failures.push(error);
+    },
   });
   return async () => {
     await sweeper.stop();
