@@ -100,7 +100,9 @@ const ReportResultInput = builder.inputType('ReportResultInput', {
       description: 'What it used; booked whatever becomes of the result.',
     }),
     confidence: t.float({ description: '0 to 1.' }),
-    traceId: t.string({ description: 'W3C trace id of the work.' }),
+    traceId: t.string({
+      description: 'W3C trace id of the work: 32 hexadecimal digits in lower case, not all 0.',
+    }),
     externalRunId: t.string({ description: 'Id of the run in the system that did the work.' }),
     materializations: t.field({
       type: [MaterializationInput],

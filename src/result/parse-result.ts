@@ -64,7 +64,7 @@ export function parseReport(
     output: output.value,
     usage: parseUsage(input.usage, 'usage'),
     confidence: input.confidence == null ? null : parseNumber(input.confidence, 'confidence', 0, 1),
-    traceId: parseOptionalName(input.traceId, 'traceId'),
+    traceId: parseTraceId(input.traceId),
     externalRunId: parseOptionalName(input.externalRunId, 'externalRunId'),
     materializations: materializations.value,
     spawn: spawn.value,
@@ -78,6 +78,11 @@ export function parseReport(
       usage: content.usage.map((u) => ({ ...u, at: u.at?.toISOString() ?? null })),
     }),
   };
+}
+
+function parseTraceId(given: string | null | undefined): string | null {
+  if (given == null || /^(?!0{32})[\da-f]{32}$/.test(given)) return given ?? null;
+  throw new InvalidInputError('traceId', 'traceId must be 32 hexadecimal digits in lower case, not all 0.');
 }
 
 /** A FAILED result without an error is one with the code FAILED. */

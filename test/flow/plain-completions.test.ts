@@ -54,7 +54,7 @@ describe('what a completion leaves', () => {
         status: 'COMPLETED',
         output: { text: 'a \u0000 b' },
         confidence: 0.75,
-        traceId: 'trace',
+        traceId: 'a'.repeat(32),
         externalRunId: 'external',
         usage: [
           { model: 'm', inputTokens: 10, outputTokens: 2, cost: '0.25', raw: { id: 1 } },

@@ -79,6 +79,22 @@ test('a launch hands the traceparent of its request to the worker, and the attem
   expect(await traceIdOf(assignment)).toBe(traceId);
 });
 
+test.each(['x', '0'.repeat(32), traceId.toUpperCase(), `${traceId}0`, ''])(
+  'a result with %j for a trace id is refused, and its attempt goes on',
+  async (wrong) => {
+    await launch(given);
+    const [assignment] = await server.plane.claim(['a'], 1);
+    if (!assignment) throw new Error('nothing to claim');
+    expect(await server.plane.report(assignment, { status: 'COMPLETED', traceId: wrong })).toMatchObject({
+      kind: 'InvalidInput',
+      field: 'traceId',
+    });
+    expect(await server.plane.report(assignment, { status: 'COMPLETED' })).toMatchObject({
+      outcome: 'APPLIED',
+    });
+  },
+);
+
 test('what was not sampled stays so', async () => {
   await launch(unsampled);
   expect((await work()).traceparent).toBe(unsampled);
