@@ -65,10 +65,16 @@ export const invalidInput = (field: string | null, message: string): InvalidInpu
 /** Names that are there are no longer; what else is asked for may have any length. */
 const quotedCharacters = 200;
 
-export const notFound = (what: string, name: string): NotFound => ({
-  kind: 'NotFound',
-  message: `There is no ${what} ${JSON.stringify(name.length > quotedCharacters ? `${name.slice(0, quotedCharacters)}…` : name)}.`,
-});
+/** With the field that has the name, where there are several. */
+export function notFound(what: string, name: string, field: string | null = null): NotFound {
+  const quoted = JSON.stringify(
+    name.length > quotedCharacters ? `${name.slice(0, quotedCharacters)}…` : name,
+  );
+  return {
+    kind: 'NotFound',
+    message: `There is no ${what} ${quoted}${field === null ? '' : `, which ${field} names`}.`,
+  };
+}
 
 /** Thrown by the parsers of the edge, caught by the service that called them and returned as its value. */
 export class InvalidInputError extends Error {

@@ -40,12 +40,11 @@ export function parseLabels(
   const parsedLabels: Record<string, string> = {};
   for (const [i, label] of labels.entries()) {
     const key = parseName(label.key, `${field}[${i}].key`, limits.labelKeyBytes);
-    if (isForbiddenKey(key) || Object.hasOwn(parsedLabels, key)) {
-      throw new InvalidInputError(
-        `${field}[${i}].key`,
-        `${field}[${i}].key is ${key}, which is not allowed or given twice.`,
-      );
-    }
+    const refuseKey = (why: string): never => {
+      throw new InvalidInputError(`${field}[${i}].key`, `${field}[${i}].key is ${key}, which ${why}.`);
+    };
+    if (isForbiddenKey(key)) refuseKey('no label can be called');
+    if (Object.hasOwn(parsedLabels, key)) refuseKey('is given twice');
     const value = label.value.normalize('NFC');
     if (!isStorable(value) || Buffer.byteLength(value) > limits.labelValueBytes) {
       throw new InvalidInputError(

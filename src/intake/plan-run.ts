@@ -80,10 +80,11 @@ export function refusalOf(
 ): InvalidInput | RunConfigValidationInvalid | null {
   const errors = job.validateConfig(launch.config);
   if (errors.length > 0) return configInvalid(job.name, errors);
-  const unknownStep = [...launch.steps.keys()].find((name) => !job.steps.some((step) => step.name === name));
-  return unknownStep === undefined
+  const named = [...launch.steps.keys()];
+  const unknown = named.findIndex((name) => !job.steps.some((step) => step.name === name));
+  return unknown < 0
     ? null
-    : invalidInput('steps', `Job ${job.name} has no step ${unknownStep}.`);
+    : invalidInput(`steps[${unknown}].step`, `Job ${job.name} has no step ${named[unknown]}.`);
 }
 
 /** The plan of a launch that the job takes, or why an input cannot be rendered. */

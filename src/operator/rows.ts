@@ -65,14 +65,19 @@ export async function findIds(
   noun: Noun,
   names: readonly string[],
 ): Promise<Map<string, string> | NotFound> {
+  const ids = await selectIds(tx, noun, names);
+  const missing = names.find((name) => !ids.has(name));
+  return missing === undefined ? ids : notFound(noun, missing);
+}
+
+/** The ids of those that there are. */
+async function selectIds(tx: Queryable, noun: Noun, names: readonly string[]): Promise<Map<string, string>> {
   if (names.length === 0) return new Map();
   const { rows } = await tx.query<{ id: string; name: string }>({
     text: `select id, name from runplane.${noun}s where name = any($1)`,
     values: [names],
   });
-  const ids = new Map(rows.map(({ id, name }) => [name, id]));
-  const missing = names.find((name) => !ids.has(name));
-  return missing === undefined ? ids : notFound(noun, missing);
+  return new Map(rows.map(({ id, name }) => [name, id]));
 }
 
 /** Where an object names another one. */
@@ -91,9 +96,14 @@ export async function findReferences(
 ): Promise<IdOf | NotFound> {
   const found = new Map<Noun, Map<string, string>>();
   for (const noun of new Set(references.map((reference) => reference.noun))) {
-    const names = references.filter((reference) => reference.noun === noun).map(({ name }) => name);
-    const ids = await findIds(tx, noun, names);
-    if (isNotFound(ids)) return ids;
+    const ofNoun = references.filter((reference) => reference.noun === noun);
+    const ids = await selectIds(
+      tx,
+      noun,
+      ofNoun.map(({ name }) => name),
+    );
+    const missing = ofNoun.find(({ name }) => !ids.has(name));
+    if (missing) return notFound(noun, missing.name, missing.field);
     found.set(noun, ids);
   }
   return (noun, name) => {

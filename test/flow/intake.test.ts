@@ -99,6 +99,12 @@ describe('launches', () => {
         ],
       },
       'labels[1].key',
+      'labels[1].key is a, which is given twice.',
+    ],
+    [
+      { labels: [{ key: 'prototype', value: '' }] },
+      'labels[0].key',
+      'labels[0].key is prototype, which no label can be called.',
     ],
     [{ labels: [{ key: 'a', value: 'v'.repeat(201) }] }, 'labels[0].value'],
     [{ labels: Array.from({ length: 33 }, (_, i) => ({ key: `k${i}`, value: '' })) }, 'labels'],
@@ -108,11 +114,12 @@ describe('launches', () => {
     [{ availableAt: new Date('1969-12-31T23:59:59.999Z') }, 'availableAt'],
     [{ steps: [{ step: 'a' }, { step: 'a' }] }, 'steps[1].step'],
     [{ steps: [{ step: 'a', maxAttempts: 0 }] }, 'steps[0].maxAttempts'],
-  ])('refuse %j, naming %s', async (input, field) => {
+    [{ steps: [{ step: 'a' }, { step: 'none' }] }, 'steps[1].step', 'has no step none'],
+  ])('refuse %j, naming %s', async (input, field, text = field.split(/[.[]/)[0] ?? '') => {
     expect(await launch(input)).toMatchObject({
       kind: 'InvalidInput',
       field,
-      message: expect.stringContaining(field.split(/[.[]/)[0] ?? ''),
+      message: expect.stringContaining(text),
     });
     expect(await countRuns()).toBe(0);
   });

@@ -161,11 +161,11 @@ describe('a save of wrong input', () => {
   });
 
   it.each<[Kind, object, string]>([
-    ['queue', { pool: 'nowhere' }, 'There is no pool "nowhere".'],
-    ['agent', { queue: 'nowhere' }, 'There is no queue "nowhere".'],
-    ['agent', { throttles: ['gpu', 'nowhere'] }, 'There is no throttle "nowhere".'],
-    ['job', steps({}, { agent: 'nobody' }), 'There is no agent "nobody".'],
-    ['route', { job: 'nothing' }, 'There is no job "nothing".'],
+    ['queue', { pool: 'nowhere' }, 'There is no pool "nowhere", which pool names.'],
+    ['agent', { queue: 'nowhere' }, 'There is no queue "nowhere", which queue names.'],
+    ['agent', { throttles: ['gpu', 'nowhere'] }, 'There is no throttle "nowhere", which throttles names.'],
+    ['job', steps({}, { agent: 'nobody' }), 'There is no agent "nobody", which steps[1].agent names.'],
+    ['route', { job: 'nothing' }, 'There is no job "nothing", which job names.'],
   ])('of a %s %j finds nothing of that name', async (kind, change, message) => {
     const input = { ...inputs[kind][0], name: 'refused', ...change };
     expect(await saveAny(operator.configuration, kind, input)).toEqual({ kind: 'NotFound', message });
