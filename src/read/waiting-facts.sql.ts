@@ -29,7 +29,7 @@ ${liveWorkers},
 busy as materialized (${busySlots('true')}),
 -- A worker that names agents is bound by its own slots, one that claims for a pool by the pool's too.
 serving as materialized (
-  select a.id as agent_id, bool_or(
+  select a.id as agent_id, max(k.asked_at) as asked_at, bool_or(
            (k.slots is null or k.slots > coalesce((select sum(b.n) from busy b where b.worker_id = k.worker_id), 0))
            and (p.id is null or p.slots_per_replica > coalesce((select sum(b.n) from busy b where b.worker_id = k.worker_id and b.pool_id = p.id), 0))) as has_slot
     from of_agents a cross join asks k left join runplane.pools p on p.id = k.pool_id where ${asksFor('k', 'p', 'a', 'a')} group by a.id),
@@ -38,6 +38,7 @@ holds as materialized (
          b.name as backoff, b.not_before as backoff_until,
          case when a.queue_paused then 'QUEUE_PAUSED' when a.paused then 'AGENT_PAUSED' when b.name is not null then 'PROVIDER_BACKOFF'
               when a.used >= a.max_concurrent_tasks then 'CONCURRENCY_LIMIT' end as stopped,
+         a.dispatch_kind, v.asked_at,
          case when v.agent_id is null then 'NO_WORKER' when v.has_slot then 'BEHIND_OTHERS' else 'POOL_BUSY' end as otherwise,
          exists (select from runplane.agent_throttles x join states s on s.throttle_id = x.throttle_id
                   where x.agent_id = a.id and s.token_limit is not null) as by_task

@@ -51,9 +51,12 @@ select w.id, ${reasonOfTask} as reason,
        coalesce(r.ready_at, z.since, y.since, case when w.state = 'BLOCKED' and w.sequence > 1 then w.available_at end, w.created_at) as since,
        w.available_at as "availableAt", w.serial_key as "serialKey",
        v.agent, v.queue, v.agent_limit as "agentLimit", v.agent_used as "agentUsed", v.stopped is not null as stopped,
-       v.backoff, v.backoff_until as "backoffUntil",
+       v.backoff, v.backoff_until as "backoffUntil", v.dispatch_kind as "dispatchKind",
+       case when v.stopped is null and k.reason is null and v.otherwise = 'BEHIND_OTHERS' then (
+         select greatest(0, extract(epoch from now.at - v.asked_at))::int from runplane.ready_head(w.agent_id) e where e.task_id = r.task_id)
+       end as "nextSinceAskSeconds",
        case when w.state <> 'BLOCKED' then null when u.has_spawned
-         then (select array_agg(s.step order by s.step) from runplane.run_steps s
+         then (select array_agg(s.step || ' (' || s.open || ' not over, with what was spawned)' order by s.step) from runplane.run_steps s
                 where s.run_id = w.run_id and s.step = any(w.depends_on) and s.open > 0)
          else (select array_agg(distinct d.step order by d.step) from runplane.tasks d
                 where d.run_id = w.run_id and d.step = any(w.depends_on) and d.finished_at is null) end as "missingSteps",
@@ -80,6 +83,10 @@ export interface WaitingRow {
   /** The throttle that its provider holds back. */
   backoff: string | null;
   backoffUntil: Date | null;
+  dispatchKind: 'PULL' | 'INLINE';
+  /** Of the task that is claimed next of its agent, how long ago a worker asked for it; null of any other. */
+  nextSinceAskSeconds: number | null;
+  /** Steps that are not over; in a run in which something was spawned, with how many of their tasks are not. */
   missingSteps: string[] | null;
   /** The throttle that holds the task back, and how it stands for this task. */
   throttle: string | null;

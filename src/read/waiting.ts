@@ -41,11 +41,19 @@ function explain(row: WaitingRow): Pick<Waiting, 'detail' | 'until'> {
     case 'TOKEN_BUDGET':
       return because(explainTokens(row), row.throttleUntil);
     case 'NO_WORKER':
-      return because(`No live worker asks for tasks of agent ${agent}.`);
+      return because(
+        row.dispatchKind === 'INLINE'
+          ? `No live server has the handler of agent ${agent}.`
+          : `No live worker asks for tasks of agent ${agent}.`,
+      );
     case 'POOL_BUSY':
       return because(`All slots that serve agent ${agent} are taken by running tasks.`);
     case 'BEHIND_OTHERS':
-      return because('It is its turn after the tasks before it.');
+      return because(
+        row.nextSinceAskSeconds === null
+          ? 'It is its turn after the tasks before it.'
+          : `It is the next task of agent ${agent}; a worker asked for such ${row.nextSinceAskSeconds} s ago.`,
+      );
   }
 }
 

@@ -78,7 +78,7 @@ test('a worker spawns by GraphQL, and everyone reads the tree page by page', asy
     },
     page: null,
     merge: {
-      waiting: { reason: 'DEPENDENCY', detail: 'It waits for: split.' },
+      waiting: { reason: 'DEPENDENCY', detail: 'It waits for: split (4 not over, with what was spawned).' },
       input: {},
       dependencies: { nodes: ['split', 'page', 'page', 'page', 'index'].map((step) => ({ step })) },
     },

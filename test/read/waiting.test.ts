@@ -55,6 +55,36 @@ test('tells for each task the first reason that holds', async () => {
   expect(await reasonOf(first)).toBeNull();
 });
 
+test('tells of the task that is claimed next that it is, and how long ago a worker asked', async () => {
+  await plane.agent('a');
+  await plane.job('one', ['a']);
+  await stopClock(plane.database.db, at(0));
+  await work();
+  await stopClock(plane.database.db, at(7));
+  const [next, other] = [await plane.launch('one'), await plane.launch('one')];
+  const reason = 'BEHIND_OTHERS';
+  expect(await reasonOf(next)).toMatchObject({
+    reason,
+    detail: 'It is the next task of agent a; a worker asked for such 7 s ago.',
+  });
+  expect(await reasonOf(other)).toMatchObject({
+    reason,
+    detail: 'It is its turn after the tasks before it.',
+  });
+  const urgent = await plane.launch('one', { priority: 1 });
+  expect((await reasonOf(urgent))?.detail).toContain('next task');
+  expect((await reasonOf(next))?.detail).not.toContain('next task');
+});
+
+test('tells of an inline agent without a server that none has its handler', async () => {
+  await plane.agent('a', { dispatch: { inline: { handler: 'nowhere' } } });
+  await plane.job('one', ['a']);
+  expect(await reasonOf(await plane.launch('one'))).toMatchObject({
+    reason: 'NO_WORKER',
+    detail: 'No live server has the handler of agent a.',
+  });
+});
+
 test('tells until when a task was put off', async () => {
   await plane.agent('a', { retryPolicy: { backoff: 'FIXED', initialDelaySeconds: 100, jitter: 0 } });
   await plane.job('one', ['a']);
