@@ -41,8 +41,12 @@ export function createSweeper({ db, results, onError }: SweeperOptions): Duty {
         text: expiredSql,
         values: [batch, (now - listensSince) / 1000],
       });
-      await Promise.all(rows.map(({ attemptId }) => results.record({ attemptId, report: null })));
-      lookedAt = performance.now();
+      try {
+        await Promise.all(rows.map(({ attemptId }) => results.record({ attemptId, report: null })));
+      } finally {
+        // One that cannot be ended is no reason to wait with others.
+        lookedAt = performance.now();
+      }
       return rows.length === batch ? 0 : everyMs;
     },
   });

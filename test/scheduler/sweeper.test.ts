@@ -1,7 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 import type { Duty } from '../../src/db/duty.ts';
 import type { Assignment } from '../../src/dispatch/types.ts';
-import type { ResultRecorder } from '../../src/result/results.ts';
 import { createSweeper } from '../../src/scheduler/sweeper.ts';
 import { ControlPlane } from '../support/control-plane.ts';
 
@@ -15,7 +14,7 @@ beforeEach(async () => {
   failures = [];
   sweeper = createSweeper({
     db: plane.services.db,
-    results: plane.services.results as ResultRecorder,
+    results: plane.services.results,
     onError: (error) => {
       failures.push(error);
     },
