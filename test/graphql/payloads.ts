@@ -78,7 +78,13 @@ export async function fillWithPayloads(plane: ControlPlane): Promise<Known> {
   await plane.launch('job', { config: { text: marker }, serialKey: 'key' });
   await describe(plane);
   const token = await apiTokens.create(
-    { name: 'token', scopes: ['READ'], agents: ['agent'], jobs: ['job'], topics: ['topic'] },
+    {
+      name: 'token',
+      scopes: ['WORK', 'LAUNCH', 'PUBLISH'],
+      agents: ['agent'],
+      jobs: ['job'],
+      topics: ['topic'],
+    },
     actor,
   );
   if (token.kind !== 'CreateApiTokenSuccess') throw new Error(token.message);
