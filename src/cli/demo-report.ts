@@ -80,7 +80,7 @@ export function printTotals(runs: readonly RunSummary[], url: string): void {
   console.log(`  tokens              ${sum((run) => run.usage?.totalTokens ?? 0)}`);
   console.log(`  given costs         ${sum((run) => Number(run.cost?.llm ?? 0)).toFixed(6)} USD`);
   console.log(
-    `  unpriced attempts   ${sum((run) => run.cost?.unpricedAttempts ?? 0)} (their model's price is not known, so no cost is invented)`,
+    `  unpriced attempts   ${sum((run) => run.cost?.unpricedAttempts ?? 0)} (their workers told no cost, and none is invented)`,
   );
   console.log('\nWhere to go next');
   console.log(`  GraphQL             ${url}/graphql (see docs/api.md)`);

@@ -106,7 +106,7 @@ describe('a request that is refused', () => {
     'because its answer would not be accepted (%s) is not executed',
     async (accept) => {
       const query =
-        'mutation { saveThrottle(input: { name: "unaccepted", maxConcurrency: 1 }) { __typename } }';
+        'mutation { saveThrottle(input: { name: "unaccepted", maxConcurrentTasks: 1 }) { __typename } }';
       const response = await request({
         method: 'POST',
         headers: { ...json, accept },
