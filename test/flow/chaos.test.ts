@@ -89,8 +89,10 @@ test(
         runIds.push(...(await launch(fleet, runIds.length)));
         const allOver = async (): Promise<boolean> =>
           (await countOf(plane, 'runplane.runs where finished_at is not null')) === runIds.length;
-        const check = async (): Promise<boolean> =>
-          (isAtWork ||= (await countOf(plane, leasesOfVictim)) > 0) || allOver();
+        const check = async (): Promise<boolean> => {
+          fleet.expectAlive();
+          return (isAtWork ||= (await countOf(plane, leasesOfVictim)) > 0) || allOver();
+        };
         await expect.poll(check, { timeout: minute, interval: 20 }).toBe(true);
       } while (!isAtWork);
       const held = await plane.rows<{ id: string }>(`select l.attempt_id as id from ${leasesOfVictim}`);

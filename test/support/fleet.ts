@@ -57,6 +57,15 @@ export class Fleet {
     return this.#running[i] as Process;
   }
 
+  /** Fails when a process came to an end that nobody killed. */
+  expectAlive(): void {
+    for (const { child, output } of this.#running)
+      if (child.exitCode !== null || child.signalCode !== null)
+        throw new Error(
+          `${child.spawnargs.join(' ')} ended by itself (${child.exitCode ?? child.signalCode}): ${output()}`,
+        );
+  }
+
   /** Kills a process without a word, and starts it again. */
   async restart(i: number): Promise<void> {
     await this.#end(i);

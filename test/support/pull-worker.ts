@@ -26,20 +26,28 @@ interface Answered {
   taskStatus?: string;
 }
 
-/** Asks one server after the other until one answers; the same question is safe to repeat. */
+/**
+ * Asks one server after the other until one answers; the same question is safe to repeat. The time of an answer is kept by
+ * a timer that keeps the process, too: when a server is killed, fetch can lose a request without an error.
+ */
 async function ask<Data>(query: string, variables: object, isAnswer: (data: Data) => boolean): Promise<Data> {
   for (let i = 0; ; i++) {
+    const late = new AbortController();
+    const inTime = new Promise<never>((_, reject) => late.signal.addEventListener('abort', reject));
+    const timer = setTimeout(() => late.abort(), 10_000);
     try {
-      const response = await fetch(`${addresses[i % addresses.length]}/graphql`, {
+      const answered = fetch(`${addresses[i % addresses.length]}/graphql`, {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify({ query, variables }),
-        signal: AbortSignal.timeout(10_000),
-      });
-      const { data } = (await response.json()) as { data?: Data };
+        signal: late.signal,
+      }).then((response) => response.json());
+      const { data } = (await Promise.race([answered, inTime])) as { data?: Data };
       if (data && isAnswer(data)) return data;
     } catch {
       // Killed, stopped or just starting: another one may answer.
+    } finally {
+      clearTimeout(timer);
     }
     await delay(100);
   }

@@ -19,15 +19,24 @@ export async function request<Data extends object, Variables>(
   }
 }
 
+/** Longer than a claim waits. */
+const answerWithinMs = 30_000;
+
 /** Null where the same request may succeed when it is repeated. */
 async function send<Data extends object>(body: object): Promise<Data | null> {
+  // When a server is killed a request can be lost without an error: the timer ends the wait, and keeps the process till then.
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), answerWithinMs);
   const response = await fetch(url, {
     method: 'POST',
     headers: { ...headers, 'content-type': 'application/json' },
     body: JSON.stringify(body),
+    signal: late.signal,
   }).catch(() => null);
+  const answer: unknown = await response?.json().catch(() => ({}));
+  clearTimeout(timer);
   if (!response || response.status === 429 || response.status >= 500) return null;
-  const { data, errors } = (await response.json().catch(() => ({}))) as { data?: Data; errors?: object[] };
+  const { data, errors } = answer as { data?: Data; errors?: object[] };
   if (errors) throw new Error(JSON.stringify(errors));
   if (!data || Object.values(data).flat().some(isUnavailable)) return null;
   return data;

@@ -94,6 +94,9 @@ export class Sender {
     const { token } = this.#options;
     let response: Response;
     let text: string;
+    // Not AbortSignal.timeout, whose timer does not keep the process: when a server is killed, fetch can lose a request.
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(new DOMException('late', 'TimeoutError')), answerWithinMs);
     try {
       response = await fetch(this.#endpoint, {
         method: 'POST',
@@ -104,11 +107,13 @@ export class Sender {
         },
         body: head + events.map(({ json }) => json).join(',') + tail,
         redirect: 'error',
-        signal: AbortSignal.timeout(answerWithinMs),
+        signal: late.signal,
       });
       text = await response.text();
     } catch (error) {
       throw new Again(`No answer from ${this.#endpoint}: ${reasonOf(error)}.`, null);
+    } finally {
+      clearTimeout(timer);
     }
     return this.#outcomesOf(response, text, events.length);
   }
