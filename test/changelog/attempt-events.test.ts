@@ -207,13 +207,13 @@ test('a stream that is left while it begins is forgotten, also when the database
   await locker.connect();
   await locker.query('begin');
   await locker.query('lock table runplane.leases in access exclusive mode');
-  const first = stream.next();
+  const failed = expect(stream.next()).rejects.toThrow('canceling statement');
   await stream.return?.();
   await plane.untilBlocked(1);
   await plane.rows(
     `select pg_cancel_backend(pid) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
   );
-  await expect(first).rejects.toThrow('canceling statement');
+  await failed;
   await locker.end();
   expect(plane.services.kept()).toEqual(before);
 });

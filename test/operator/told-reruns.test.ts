@@ -1,7 +1,9 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { Database } from '../../src/db/pool.ts';
 import type { AdmittedWork } from '../../src/domain/work-observer.ts';
 import { createActions } from '../../src/operator/actions.ts';
 import type { RerunInput } from '../../src/operator/repeat-types.ts';
+import { connectionTo } from '../support/connection.ts';
 import { actor, ControlPlane } from '../support/control-plane.ts';
 import { openDatabase } from '../support/database.ts';
 import { silentObserver } from '../support/silent-observer.ts';
@@ -21,8 +23,7 @@ beforeEach(async () => {
 afterEach(() => plane.stop());
 
 /** A rerun in a process that reaches the database by connections of its own, until the first commit. */
-async function rerunAlone(input: Partial<RerunInput> = {}, url = plane.database.url) {
-  const db = openDatabase(url);
+async function rerunAlone(input: Partial<RerunInput> = {}, db = openDatabase(plane.database.url)) {
   let closed: Promise<void> | null = null;
   const actions = createActions({
     db,
@@ -58,7 +59,12 @@ test('one that is given again is told as the run that it made', async () => {
 test('one that cannot be done now is answered and told as unavailable', async () => {
   const nobodyListens = new URL(plane.database.url);
   nobodyListens.port = '1';
-  expect(await rerunAlone({}, nobodyListens.toString())).toMatchObject({ kind: 'Unavailable' });
+  const away = new Database({
+    ...connectionTo(nobodyListens.toString(), null),
+    applicationName: 'runplane-test',
+    onError: () => {},
+  });
+  expect(await rerunAlone({}, away)).toMatchObject({ kind: 'Unavailable' });
   expect(told).toMatchObject([{ problem: 'Unavailable', correlationId: null, runIds: [] }]);
 });
 
