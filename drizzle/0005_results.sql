@@ -115,8 +115,7 @@ BEGIN
 
   SELECT array_agg(x.attempt_id) INTO v_running FROM (
     SELECT l.attempt_id FROM runplane.leases l
-     WHERE l.agent_id = ANY (v_agents)
-       AND l.claim_seq >= coalesce((SELECT s.lease_from FROM runplane.scan_starts s WHERE s.agent_id = l.agent_id), 0)
+     WHERE l.attempt_id = ANY (ARRAY(SELECT r.attempt_id FROM unnest(v_agents) a(id) CROSS JOIN LATERAL runplane.live_leases(a.id) r))
      ORDER BY l.attempt_id FOR UPDATE) x;
   v_now := runplane.clock();
 

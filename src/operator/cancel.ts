@@ -54,7 +54,7 @@ export const createCancels = (context: ActionsContext & { cancelGraceSeconds: nu
       if (!before) return notFound('run', toPublicId('run', input.runId));
       if (isTerminal(before)) return overAlready('run', before);
       if (before === 'CANCELLING') return { kind: 'RunActionSuccess', runId: input.runId, runStatus: before };
-      const cancelled = await cancelTasks(tx, {
+      await cancelTasks(tx, {
         runIds: [input.runId],
         chooses: (task) => task.cancellable,
         wholeRuns: true,
@@ -62,11 +62,6 @@ export const createCancels = (context: ActionsContext & { cancelGraceSeconds: nu
         reason,
       });
       const runStatus = (await readRunStatus(tx, input.runId)) ?? before;
-      if (cancelled.runIds.length === 0) {
-        // It came to an end, or was cancelled, before this had its lock.
-        if (isTerminal(runStatus)) return overAlready('run', runStatus);
-        return { kind: 'RunActionSuccess', runId: input.runId, runStatus };
-      }
       await auditStatus(tx, actor, 'run.cancel', toPublicId('run', input.runId), before, runStatus, reason);
       return { kind: 'RunActionSuccess', runId: input.runId, runStatus };
     }),

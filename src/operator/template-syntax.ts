@@ -74,7 +74,7 @@ export function readTemplate(template: Json): TemplateReading {
   const path: string[] = [];
   const mentions: Mention[] = [];
   const texts = new Set<string>();
-  /** The template's own variables; null: it has any. */
+  /** The template's own variables; null: only rendering tells them. */
   let variables: ReadonlySet<string> | null = new Set();
 
   const read = (check: (text: string, found: Mentions) => void, text: string): void => {

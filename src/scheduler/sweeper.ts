@@ -19,8 +19,8 @@ const batch = 500;
 const expiredSql = `
 with now as materialized (select runplane.clock() as at)
 select l.attempt_id as "attemptId" from now n cross join runplane.scan_starts s cross join lateral (
-  select x.attempt_id from runplane.leases x where x.agent_id = s.agent_id and x.claim_seq >= s.lease_from
-     and (x.expires_at < n.at and x.lease_seconds <= 2 * $2::float8 or x.timeout_at <= n.at or x.cancel_deadline < n.at) offset 0) l
+  select x.attempt_id from runplane.live_leases(s.agent_id) x
+   where x.expires_at < n.at and x.lease_seconds <= 2 * $2::float8 or x.timeout_at <= n.at or x.cancel_deadline < n.at offset 0) l
  order by l.attempt_id limit $1`;
 
 /**
